@@ -1,0 +1,19 @@
+//! lat-probe measures the latency of one command at a time on kernel-bypass and kernel I/O paths.
+//!
+//! The layers point one way; a file names only its own folder and lower layers (`tests/layers.rs` checks it):
+//!
+//! | layer | modules | purpose |
+//! |---|---|---|
+//! | 7 | `main.rs`, [`cli`] | arguments as typed, exit code |
+//! | 6 | [`run`] | the order of a run; the only match over engines |
+//! | 5 | [`report`] | what leaves the program |
+//! | 4 | [`measure`], [`stats`], [`probe`] | the loops; the arithmetic; the plan with every check made |
+//! | 3 | [`engine`] | one kind of command each |
+//! | 2 | [`timing`], [`host`], [`peer`] | facts and services |
+//! | 1 | `sys`, `timing::tsc` | all `unsafe`, thin and owned |
+//! | 0 | [`error`], [`units`] | |
+
+pub mod error;
+pub mod host;
+pub mod peer;
+pub mod units;

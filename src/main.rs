@@ -1,0 +1,2 @@
+//! The `lat-probe` binary.
+fn main() {}
