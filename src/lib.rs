@@ -13,7 +13,11 @@
 //! | 1 | `sys`, `timing::tsc` | all `unsafe`, thin and owned |
 //! | 0 | [`error`], [`units`] | |
 
+pub mod engine;
 pub mod error;
 pub mod host;
+pub mod measure;
 pub mod peer;
+pub mod stats;
+pub mod timing;
 pub mod units;

@@ -1,0 +1,211 @@
+//! The measuring loops, and the order in which they are run: warm-up, then chunks until a limit is reached.
+//!
+//! Callers must not assume that anything but the command happens between two stamps, nor that anything else may: time
+//! limits, signals and progress are looked at between chunks of about 20 ms.
+
+mod control;
+mod noise;
+mod single;
+
+use std::time::{Duration, Instant};
+
+pub use control::{Control, Stop};
+pub use noise::{Noise, listen};
+pub use single::{Stamped, single};
+
+use crate::{
+    engine::{Engine, Fault},
+    timing::{Counter, Sample},
+};
+
+/// Time that a chunk should take: short against a person's patience, long against what happens between chunks.
+const CHUNK: Duration = Duration::from_millis(20);
+
+/// When to stop.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// Commands to issue and discard first.
+    pub warmup: u64,
+    /// Longest time of the measured part; none is no limit.
+    pub duration: Option<Duration>,
+}
+
+/// What ended a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All samples were taken.
+    Count,
+    /// The time limit was reached.
+    Duration,
+    /// The run was told to stop.
+    Stopped(Stop),
+    /// This command failed; the index counts from 0 in the phase.
+    Fault {
+        /// Whether it was a warm-up command.
+        warmup: bool,
+        /// Index of the command in its phase.
+        index: u64,
+        /// Why it failed.
+        fault: Fault,
+    },
+}
+
+/// Runs `limits.warmup` commands and discards them, then fills `samples` from the front.
+///
+/// Returns how many samples are valid, and what ended the run. Every valid sample is one completed command.
+pub fn run<E, C, S>(engine: &mut E, samples: &mut [S], limits: Limits, control: &Control) -> (usize, End)
+where
+    E: Engine,
+    C: Counter,
+    S: Stamped,
+{
+    let mut scratch = [Sample { start: 0, stop: 0 }; 64];
+    let mut left = limits.warmup;
+    while left > 0 {
+        let size = left.min(scratch.len() as u64) as usize;
+        let (done, fault) = single::<E, C, _>(engine, &mut scratch[..size], control);
+        if let Some(fault) = fault {
+            return (0, fault_end(control, true, limits.warmup - left + done as u64, fault));
+        }
+        left -= size as u64;
+        control.advance(size as u64);
+        if let Some(stop) = control.stop() {
+            return (0, End::Stopped(stop));
+        }
+    }
+    fill::<E, C, S>(engine, samples, limits.duration, control)
+}
+
+fn fill<E, C, S>(engine: &mut E, samples: &mut [S], duration: Option<Duration>, control: &Control) -> (usize, End)
+where
+    E: Engine,
+    C: Counter,
+    S: Stamped,
+{
+    let started = Instant::now();
+    let mut done = 0;
+    let mut chunk = 16;
+    loop {
+        if done == samples.len() {
+            return (done, End::Count);
+        }
+        if let Some(stop) = control.stop() {
+            return (done, End::Stopped(stop));
+        }
+        let elapsed = started.elapsed();
+        if duration.is_some_and(|limit| elapsed >= limit) {
+            return (done, End::Duration);
+        }
+        let size = chunk.min(samples.len() - done);
+        let (taken, fault) = single::<E, C, S>(engine, &mut samples[done..done + size], control);
+        done += taken;
+        control.advance(taken as u64);
+        if let Some(fault) = fault {
+            return (done, fault_end(control, false, done as u64, fault));
+        }
+        chunk = next_chunk(size, started.elapsed() - elapsed, duration.map(|limit| limit.saturating_sub(elapsed)));
+    }
+}
+
+/// Sizes the next chunk by the pace of the last one, growing at most eightfold; never longer than the time that is left.
+fn next_chunk(size: usize, took: Duration, left: Option<Duration>) -> usize {
+    let aim = left.map_or(CHUNK, |left| left.min(CHUNK));
+    let per_command_ns = (took.as_nanos() / size.max(1) as u128).max(1);
+    let wanted = usize::try_from(aim.as_nanos() / per_command_ns).unwrap_or(usize::MAX);
+    wanted.clamp(1, size.saturating_mul(8))
+}
+
+/// A wait that was given up because the run was told to stop is that stop, not a failed command.
+fn fault_end(control: &Control, warmup: bool, index: u64, fault: Fault) -> End {
+    match (fault, control.stop()) {
+        (Fault::Abandoned, Some(stop)) => End::Stopped(stop),
+        _ => End::Fault { warmup, index, fault },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        engine::{Done, Null},
+        timing::{MonotonicRaw, Stamps, filled},
+    };
+
+    /// Fails at one command, or never completes it.
+    struct Broken {
+        at: u64,
+        issued: u64,
+        hangs: bool,
+    }
+
+    impl Engine for Broken {
+        fn prepare(&mut self, _slot: u32) -> Result<(), Fault> {
+            Ok(())
+        }
+        fn submit(&mut self, _slot: u32) -> Result<(), Fault> {
+            self.issued += 1;
+            if self.issued - 1 == self.at && !self.hangs { Err(Fault::Submit(5)) } else { Ok(()) }
+        }
+        fn poll(&mut self, done: &mut Done) -> Result<(), Fault> {
+            if self.issued - 1 != self.at {
+                done.complete();
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn exactly_the_count_is_measured_and_exactly_the_warmup_is_discarded() {
+        let control = Control::default();
+        let mut engine = Broken { at: u64::MAX, issued: 0, hangs: false };
+        let mut samples = filled::<Sample>(1234);
+        let limits = Limits { warmup: 77, duration: None };
+        let (done, end) = run::<_, MonotonicRaw, _>(&mut engine, &mut samples, limits, &control);
+        assert_eq!((done, end, engine.issued), (1234, End::Count, 1234 + 77));
+        assert!(samples.iter().all(|sample| sample.start() <= sample.stop()));
+        assert!(samples.windows(2).all(|pair| pair[0].stop() <= pair[1].start()));
+    }
+
+    #[test]
+    fn a_fault_keeps_the_samples_before_it_and_names_its_command() {
+        let mut engine = Broken { at: 100, issued: 0, hangs: false };
+        let mut samples = filled::<Sample>(200);
+        let (done, end) = run::<_, MonotonicRaw, _>(&mut engine, &mut samples, Limits::default(), &Control::default());
+        assert_eq!(done, 100);
+        assert_eq!(end, End::Fault { warmup: false, index: 100, fault: Fault::Submit(5) });
+    }
+
+    #[test]
+    fn a_command_that_never_completes_is_given_up_when_told() {
+        let control = Control::default();
+        let mut engine = Broken { at: 10, issued: 0, hangs: true };
+        let mut samples = filled::<Sample>(20);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while control.done() == 0 && !control.abandoned() {
+                    std::thread::sleep(Duration::from_millis(20));
+                    control.request(Stop::Stalled);
+                    control.abandon();
+                }
+            });
+            let (done, end) = run::<_, MonotonicRaw, _>(&mut engine, &mut samples, Limits::default(), &control);
+            assert_eq!((done, end), (10, End::Stopped(Stop::Stalled)));
+        });
+    }
+
+    #[test]
+    fn a_time_limit_ends_the_run_with_what_was_measured() {
+        let mut samples = filled::<Sample>(1 << 24);
+        let limits = Limits { warmup: 0, duration: Some(Duration::from_millis(30)) };
+        let (done, end) = run::<_, MonotonicRaw, _>(&mut Null, &mut samples, limits, &Control::default());
+        assert_eq!(end, End::Duration);
+        assert!(done > 0 && done < samples.len());
+    }
+
+    #[test]
+    fn a_chunk_follows_the_pace() {
+        assert_eq!(next_chunk(16, Duration::from_micros(1), None), 128);
+        assert_eq!(next_chunk(128, Duration::from_millis(128), None), 20);
+        assert_eq!(next_chunk(1, Duration::from_secs(1), None), 1);
+    }
+}

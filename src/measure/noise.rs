@@ -1,0 +1,63 @@
+//! What the machine does to a thread that only reads the clock: the gaps are time that any command could have lost.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::timing::Counter;
+
+/// A gap of this length is more than any sequence of instructions between two reads takes.
+const GAP_NS: f64 = 1000.0;
+
+/// Gaps seen by a pinned spin over a window.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Noise {
+    /// Time listened, in nanoseconds.
+    pub window_ns: f64,
+    /// Gaps between two reads of the clock that were longer than 1 µs.
+    pub gaps_over_1us: u64,
+    /// The longest gap, in nanoseconds.
+    pub max_gap_ns: f64,
+    /// Share of the window that such gaps took, from 0 to 1.
+    pub stolen_fraction: f64,
+}
+
+/// Reads the clock for `window` on the calling thread and counts the gaps.
+pub fn listen<C: Counter>(window: Duration, ticks_per_ns: f64) -> Noise {
+    let window_ticks = (window.as_nanos() as f64 * ticks_per_ns) as u64;
+    let gap_ticks = (GAP_NS * ticks_per_ns) as u64;
+    let first = C::now();
+    let (mut previous, mut gaps, mut longest, mut stolen) = (first, 0u64, 0u64, 0u64);
+    while previous.wrapping_sub(first) < window_ticks {
+        let now = C::now();
+        // An unordered read may come out a few ticks early on another core; that is no gap.
+        let gap = now.saturating_sub(previous);
+        longest = longest.max(gap);
+        if gap > gap_ticks {
+            gaps += 1;
+            stolen += gap;
+        }
+        previous = now.max(previous);
+    }
+    let window_ns = previous.wrapping_sub(first) as f64 / ticks_per_ns;
+    Noise {
+        window_ns,
+        gaps_over_1us: gaps,
+        max_gap_ns: longest as f64 / ticks_per_ns,
+        stolen_fraction: stolen as f64 / ticks_per_ns / window_ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timing::MonotonicRaw;
+
+    #[test]
+    fn the_window_is_kept_and_the_share_is_a_share() {
+        let noise = listen::<MonotonicRaw>(Duration::from_millis(5), 1.0);
+        assert!(noise.window_ns >= 5e6, "{noise:?}");
+        assert!((0.0..=1.0).contains(&noise.stolen_fraction), "{noise:?}");
+        assert!(noise.max_gap_ns > 0.0);
+    }
+}

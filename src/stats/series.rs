@@ -1,0 +1,168 @@
+//! Samples in the order of time: the largest ones with their place, windows over the run, and the rate in them.
+
+use serde::{Deserialize, Serialize};
+
+use super::summary::{nearest_rank, round_picoseconds};
+use crate::timing::Stamps;
+
+/// Windows that a run is divided into.
+const WINDOWS: u64 = 100;
+
+/// One of the largest samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outlier {
+    /// Index of the command, from 0.
+    pub index: u64,
+    /// When it was handed over, in nanoseconds since the first measured command.
+    pub at_ns: f64,
+    /// How long it took, in nanoseconds.
+    pub latency_ns: f64,
+}
+
+/// The commands that began within one hundredth of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// Start of the window, in nanoseconds since the first measured command.
+    pub at_ns: f64,
+    /// Commands that began in it.
+    pub n: u64,
+    /// Median, or null where no command began.
+    pub p50_ns: Option<f64>,
+    /// 99th percentile; null for fewer than 100 commands.
+    pub p99_ns: Option<f64>,
+    /// Largest.
+    pub max_ns: Option<f64>,
+}
+
+/// Commands per second over the windows of the timeline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Length of a window in nanoseconds.
+    pub window_ns: f64,
+    /// Slowest window.
+    pub min: Option<f64>,
+    /// Fastest window.
+    pub max: Option<f64>,
+    /// Mean over the windows.
+    pub mean: Option<f64>,
+    /// Standard deviation over the windows.
+    pub stddev: Option<f64>,
+}
+
+/// The `most` largest samples, largest first; of equal ones the earlier first.
+pub fn outliers<S: Stamps>(samples: &[S], most: usize, ticks_per_ns: f64) -> Vec<Outlier> {
+    let Some(origin) = samples.first().map(Stamps::start) else { return Vec::new() };
+    let ns = |ticks: u64| round_picoseconds(ticks as f64 / ticks_per_ns);
+    let latency = |index: &usize| samples[*index].stop() - samples[*index].start();
+    let mut indexes: Vec<usize> = (0..samples.len()).collect();
+    let order = |a: &usize, b: &usize| latency(b).cmp(&latency(a)).then(a.cmp(b));
+    if indexes.len() > most {
+        indexes.select_nth_unstable_by(most, order);
+        indexes.truncate(most);
+    }
+    indexes.sort_unstable_by(order);
+    let outlier = |index: usize| Outlier {
+        index: index as u64,
+        at_ns: ns(samples[index].start() - origin),
+        latency_ns: ns(latency(&index)),
+    };
+    indexes.into_iter().map(outlier).collect()
+}
+
+/// The run in up to 100 windows of equal length, none left out, even those in which no command began.
+pub fn timeline<S: Stamps>(samples: &[S], ticks_per_ns: f64) -> Vec<Window> {
+    let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return Vec::new() };
+    let origin = first.start();
+    let length = (last.stop() - origin + 1).div_ceil(WINDOWS).max(1);
+    let ns = |ticks: u64| round_picoseconds(ticks as f64 / ticks_per_ns);
+    let mut windows = Vec::new();
+    let mut rest = samples;
+    let mut latencies = Vec::new();
+    for number in 0..(last.stop() - origin) / length + 1 {
+        let end = origin.saturating_add((number + 1).saturating_mul(length));
+        let count = rest.partition_point(|sample| sample.start() < end);
+        let (inside, after) = rest.split_at(count);
+        rest = after;
+        latencies.clear();
+        latencies.extend(inside.iter().map(|sample| sample.stop() - sample.start()));
+        latencies.sort_unstable();
+        let p99 = if latencies.len() >= 100 { nearest_rank(&latencies, 99_000) } else { None };
+        windows.push(Window {
+            at_ns: ns(number * length),
+            n: count as u64,
+            p50_ns: nearest_rank(&latencies, 50_000).map(ns),
+            p99_ns: p99.map(ns),
+            max_ns: latencies.last().copied().map(ns),
+        });
+    }
+    windows
+}
+
+/// Commands per second in each window of a timeline of the run's length, summarised.
+pub fn windowed_rate(timeline: &[Window]) -> Interval {
+    // The last window is as long as the others only by accident; one alone says nothing about variation.
+    let [first, second, ..] = timeline else { return Interval::default() };
+    let window_ns = second.at_ns - first.at_ns;
+    let rates: Vec<f64> = timeline[..timeline.len() - 1].iter().map(|w| w.n as f64 * 1e9 / window_ns).collect();
+    let n = rates.len() as f64;
+    let mean = rates.iter().sum::<f64>() / n;
+    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+    Interval {
+        window_ns,
+        min: rates.iter().copied().reduce(f64::min),
+        max: rates.iter().copied().reduce(f64::max),
+        mean: Some(mean),
+        stddev: (rates.len() > 1).then(|| (squares / (n - 1.0)).sqrt()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timing::Sample;
+
+    fn back_to_back(latencies: &[u64]) -> Vec<Sample> {
+        let mut now = 1000;
+        let mut sample = |&latency: &u64| {
+            let start = now;
+            now += latency;
+            Sample { start, stop: now }
+        };
+        latencies.iter().map(&mut sample).collect()
+    }
+
+    #[test]
+    fn outliers_are_the_largest_with_their_place_and_time() {
+        let samples = back_to_back(&[10, 50, 10, 90, 50]);
+        let found = outliers(&samples, 3, 1.0);
+        let places: Vec<_> = found.iter().map(|o| (o.index, o.at_ns, o.latency_ns)).collect();
+        assert_eq!(places, [(3, 70.0, 90.0), (1, 10.0, 50.0), (4, 160.0, 50.0)]);
+        assert_eq!(outliers::<Sample>(&[], 10, 1.0), []);
+    }
+
+    #[test]
+    fn every_command_is_in_one_window_even_around_a_stall() {
+        let mut latencies = vec![10; 1000];
+        latencies[500] = 50_000;
+        let windows = timeline(&back_to_back(&latencies), 1.0);
+        assert!(windows.len() <= 100, "{}", windows.len());
+        assert_eq!(windows.iter().map(|window| window.n).sum::<u64>(), 1000);
+        assert!(windows.iter().any(|window| window.n == 0 && window.p50_ns.is_none()));
+        assert_eq!(windows.iter().filter_map(|window| window.max_ns).fold(0.0, f64::max), 50_000.0);
+    }
+
+    #[test]
+    fn a_steady_run_has_a_steady_rate() {
+        let windows = timeline(&back_to_back(&[100; 10_000]), 1.0);
+        let rate = windowed_rate(&windows);
+        assert!((rate.mean.unwrap() - 1e7).abs() < 2e5, "{rate:?}");
+        assert_eq!(windowed_rate(&[]), Interval::default());
+    }
+
+    #[test]
+    fn one_command_makes_one_window() {
+        let windows = timeline(&[Sample { start: 5, stop: 5 }], 1.0);
+        assert_eq!(windows.len(), 1);
+        assert_eq!((windows[0].n, windows[0].max_ns), (1, Some(0.0)));
+    }
+}
