@@ -1,1 +1,15 @@
-//! placeholder
+//!
+//! Everything that is read from /proc, /sys and /dev goes through a [`Sysfs`], so that tests can lay out trees of their
+//! own. What a kernel or a container doesn't show is `None` and becomes null in the result, never a zero and never an
+//! error: a missing fact must not end a measurement.
+
+pub mod cpu;
+mod cpu_set;
+mod sysfs;
+
+#[cfg(test)]
+pub(crate) mod fake;
+
+pub use cpu::Cpus;
+pub use cpu_set::{CpuSet, MAX_CPUS};
+pub use sysfs::Sysfs;
