@@ -1,3 +1,4 @@
+//! Facts about the machine and the thread that measures on it: CPUs, memory, RDMA devices, interference.
 //!
 //! Everything that is read from /proc, /sys and /dev goes through a [`Sysfs`], so that tests can lay out trees of their
 //! own. What a kernel or a container doesn't show is `None` and becomes null in the result, never a zero and never an
@@ -5,11 +6,15 @@
 
 pub mod cpu;
 mod cpu_set;
+pub mod memory;
 mod sysfs;
+pub mod usage;
 
 #[cfg(test)]
 pub(crate) mod fake;
 
 pub use cpu::Cpus;
 pub use cpu_set::{CpuSet, MAX_CPUS};
+pub use memory::Memory;
 pub use sysfs::Sysfs;
+pub use usage::{Usage, UsageDelta};
