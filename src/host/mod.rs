@@ -7,6 +7,7 @@
 pub mod cpu;
 mod cpu_set;
 pub mod memory;
+pub mod rdma;
 mod sysfs;
 pub mod usage;
 
