@@ -6,6 +6,7 @@
 
 pub mod cpu;
 mod cpu_set;
+pub mod facts;
 pub mod memory;
 pub mod rdma;
 mod sysfs;
@@ -16,6 +17,7 @@ pub(crate) mod fake;
 
 pub use cpu::Cpus;
 pub use cpu_set::{CpuSet, MAX_CPUS};
+pub use facts::HostFacts;
 pub use memory::Memory;
 pub use sysfs::Sysfs;
 pub use usage::{Usage, UsageDelta};
