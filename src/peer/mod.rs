@@ -1,1 +1,19 @@
-//! placeholder
+//! The control connection between an initiator (`--peer HOST`) and `lat-probe serve`.
+//!
+//! | file | purpose |
+//! |---|---|
+//! | [`address`] | who to connect to, who may connect |
+//! | [`deadline`] | how long a step may take |
+//!
+//! The payloads (hello, endpoint, plan, summary, ...) belong to higher layers; here they are only `Serialize` and
+//! `DeserializeOwned`. Nothing here may assume a well-meaning other end: every read and write is bounded in size and in
+//! time, and everything that arrives ends in a value or in an error with a name.
+
+pub mod address;
+pub mod deadline;
+
+pub use address::{Cidr, DEFAULT_PORT, PeerAddress};
+pub use deadline::Deadline;
+
+#[cfg(test)]
+mod tests;
