@@ -4,15 +4,18 @@
 //! |---|---|
 //! | [`address`] | who to connect to, who may connect |
 //! | [`deadline`] | how long a step may take |
+//! | [`admission`] | which clients a server takes, and how many |
 //!
 //! The payloads (hello, endpoint, plan, summary, ...) belong to higher layers; here they are only `Serialize` and
 //! `DeserializeOwned`. Nothing here may assume a well-meaning other end: every read and write is bounded in size and in
 //! time, and everything that arrives ends in a value or in an error with a name.
 
 pub mod address;
+pub mod admission;
 pub mod deadline;
 
 pub use address::{Cidr, DEFAULT_PORT, PeerAddress};
+pub use admission::{Admission, Ticket, read_token_file};
 pub use deadline::Deadline;
 
 #[cfg(test)]

@@ -2,3 +2,4 @@
 //! so that the files beside stay short.
 
 mod address;
+mod admission;
