@@ -25,7 +25,7 @@ class Guest:
         self.stage_file = plan.run_folder / f"stage-{number}"
         self.console_log = plan.log_folder / f"{plan.run_folder.name}-console{number}.log"
         self.stage_file.touch()
-        environment = dict(os.environ, LAB_CONSOLE_LOG=str(self.console_log), LAB_INIT=str(HERE / "guest-init"))
+        environment = dict(os.environ, LAB_CONSOLE_LOG=str(self.console_log), LAB_INIT=str(HERE / "guest-root"))
         environment["PATH"] = f"{plan.venv / 'bin'}:{environment['PATH']}"
         self.process = subprocess.Popen(
             _vng_command(plan, number), env=environment, cwd="/", start_new_session=True,
@@ -128,7 +128,7 @@ def _vng_command(plan, number):
     options += plan.qemu_options
     for option in options:
         command.append(f"--qemu-opts={option}")
-    # vng insists on a command of its own; guest-init, which it starts through the wrapper, takes no notice of it.
+    # vng insists on a command of its own; guest-root, which the wrapper puts in its place, takes no notice of it.
     return command + ["--", "true"]
 
 

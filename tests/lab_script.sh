@@ -1,0 +1,82 @@
+#!/bin/bash
+# Runs scripts/lab for real and looks at what it promises to its callers. Three boots, about a minute without KVM.
+# Exit codes: 0 all passed · 1 something failed · 77 this machine lacks what the lab needs.
+set -u
+cd "$(dirname "$0")/.."
+root=$PWD
+passed=0 failed=0
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+check() {  # SENTENCE EXPECTED ACTUAL
+    if [[ $2 == "$3" ]]; then
+        passed=$((passed + 1))
+        echo "ok: $1"
+    else
+        failed=$((failed + 1))
+        printf 'FAILED: %s\n  expected: %q\n  actual:   %q\n' "$1" "$2" "$3"
+    fi
+}
+
+# Only the guests of this very folder count: others may be somebody else's.
+guests_running() { pgrep -c -f "qemu-system.*$root/target/lab/run/" || :; }
+
+usage_error_needs_no_boot() {
+    local said code
+    said=$(scripts/lab --with no-such-thing -- true 2>&1)
+    code=$?
+    check "an unknown topology is a usage error" 2 "$code"
+    check "an unknown topology's error lists what there is" yes "$([[ $said == *rxe* ]] && echo yes)"
+    scripts/lab 2> /dev/null
+    check "a missing command is a usage error" 2 $?
+    scripts/lab --deterministic --hosts 2 -- true 2> /dev/null
+    check "two hosts cannot be deterministic" 2 $?
+}
+
+command_with_everything() {
+    rm -f "target/lab/out/from guest"
+    (cd tests && "$root/scripts/lab" --timeout 300 -- sh -c '
+        printf "%s\n" "$PWD" "$LAB $LAB_TOPOLOGY $LAB_DETERMINISTIC $LAB_HOST" "$@"
+        case $PATH: in *"$1":*) ;; *) echo other-path ;; esac
+        echo on-stderr >&2
+        echo returned > "$LAB_OUT/from guest"
+        touch /tmp/writable /usr/writable || echo not-writable
+        ping6() { busybox ping -6 -c 1 fd00:6c61:7470::1 > /dev/null; }
+        ping6 || echo no-ipv6
+        ib_read_lat -d rxe0 -x 1 -F > /dev/null &
+        while ! grep -q ":4853 .* 0A " /proc/net/tcp /proc/net/tcp6; do sleep 0.1; done
+        ib_read_lat -d rxe0 -x 1 -F 10.0.0.1 > "$LAB_OUT/read_lat" || exit 8
+        exit 7' sh "$PATH" 'a b' "it's" '$x' '' '"q\' $'line\nbreak' '*') > "$scratch/out" 2> "$scratch/err"
+    check "the exit code arrives" 7 $?
+    check "folder, variables and arguments arrive intact, and stdout has nothing else" \
+        "$root/tests"$'\n'"1 rxe 0 1"$'\n'"$PATH"$'\n''a b'$'\n'"it's"$'\n''$x'$'\n\n''"q\'$'\n'$'line\nbreak\n*' \
+        "$(cat "$scratch/out")"
+    check "stderr arrives on stderr" on-stderr "$(grep -x on-stderr "$scratch/err")"
+    check "a file in target/lab/out is returned" returned "$(cat 'target/lab/out/from guest')"
+    check "ib_read_lat measured on rxe0" 1 "$(grep -c '^ 2  *1000 ' target/lab/out/read_lat)"
+    check "the host's files stayed as they were" no "$([[ -e /usr/writable || -e /tmp/writable ]] && echo yes || echo no)"
+}
+
+success_is_zero_and_output_survives_a_file() {
+    echo before > "$scratch/appended"
+    scripts/lab --timeout 300 -- sh -c 'seq 20000' >> "$scratch/appended" 2> "$scratch/err"
+    check "success is exit code 0" 0 $?
+    check "output is appended whole" "$( (echo before; seq 20000) | md5sum)" "$(md5sum < "$scratch/appended")"
+}
+
+timeout_ends_the_guest() {
+    local before
+    before=$(guests_running)
+    scripts/lab --timeout 8 -- sleep 1000 2> "$scratch/err"
+    check "out of time is exit code 124" 124 $?
+    check "no QEMU is left behind" "$before" "$(guests_running)"
+    check "the message says where the console is" 1 "$(grep -c 'out of time.*target/lab/log' "$scratch/err")"
+}
+
+scripts/setup --lab --check > /dev/null || exit 77
+usage_error_needs_no_boot
+command_with_everything
+success_is_zero_and_output_survives_a_file
+timeout_ends_the_guest
+echo "$passed passed, $failed failed"
+[[ $failed == 0 ]]
