@@ -1,5 +1,6 @@
 #!/bin/bash
 # Runs scripts/lab for real and looks at what it promises to its callers. Three boots, about a minute without KVM.
+# With --all also two hosts and the deterministic clock: two boots more.
 # Exit codes: 0 all passed · 1 something failed · 77 this machine lacks what the lab needs.
 set -u
 cd "$(dirname "$0")/.."
@@ -73,10 +74,35 @@ timeout_ends_the_guest() {
     check "the message says where the console is" 1 "$(grep -c 'out of time.*target/lab/log' "$scratch/err")"
 }
 
+two_hosts_reach_each_other() {
+    local before
+    before=$(guests_running)
+    LAB_SERVE="ib_read_lat -d rxe0 -x 1 -F" scripts/lab --hosts 2 --timeout 300 -- sh -c '
+        echo "$LAB_HOST $LAB_PEER"
+        busybox ping -6 -c 1 fd00:6c61:7470::1 > /dev/null || echo no-ipv6
+        ib_read_lat -d rxe0 -x 1 -F "$LAB_PEER" | grep -c "^ 2  *1000 "
+        exit 9' > "$scratch/out" 2> "$scratch/err"
+    check "host 2's exit code arrives" 9 $?
+    check "ib_read_lat measured across the cable" $'2 10.0.0.1\n1' "$(cat "$scratch/out")"
+    check "host 1's log is kept" yes "$(grep -q 'RDMA_Read Latency Test' target/lab/out/host1.log && echo yes)"
+    check "neither host is left behind" "$before" "$(guests_running)"
+}
+
+counted_instructions_are_the_clock() {
+    scripts/lab --deterministic --timeout 300 -- sh -c '
+        cat /sys/devices/system/clocksource/clocksource0/current_clocksource
+        echo "$LAB_DETERMINISTIC $(nproc)"' > "$scratch/out" 2> "$scratch/err"
+    check "the deterministic lab keeps time by the TSC on one CPU" $'tsc\n1 1' "$(cat "$scratch/out")"
+}
+
 scripts/setup --lab --check > /dev/null || exit 77
 usage_error_needs_no_boot
 command_with_everything
 success_is_zero_and_output_survives_a_file
 timeout_ends_the_guest
+if [[ ${1-} == --all ]]; then
+    two_hosts_reach_each_other
+    counted_instructions_are_the_clock
+fi
 echo "$passed passed, $failed failed"
 [[ $failed == 0 ]]

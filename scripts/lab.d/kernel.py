@@ -1,7 +1,8 @@
 """Finds what a lab guest boots: a stock Debian kernel, unpacked under target/ and never installed, and whether KVM
 can run it.
 
-Nothing here writes outside the folder that it is given, except for the package lists of apt when they are missing.
+Nothing here writes outside the folder that it is given, except for the package lists of apt when they are missing. Delete the folder
+to get a newer kernel.
 """
 
 import fcntl
@@ -22,7 +23,7 @@ class Missing(Exception):
 
 
 def ensure_kernel(folder):
-    """Returns (kernel image, module folder, version), downloading at most once for any number of callers."""
+    """Returns (kernel image, module folder), downloading at most once for any number of callers."""
     folder.mkdir(parents=True, exist_ok=True)
     marker = folder / "version"
     with open(folder / ".lock", "w", encoding="utf-8") as lock:
@@ -30,7 +31,7 @@ def ensure_kernel(folder):
         if not marker.exists():
             _unpack(_concrete_package(), folder)
     version = marker.read_text(encoding="utf-8").strip()
-    return folder / "boot" / f"vmlinux-{version}", folder / "lib/modules" / version, version
+    return folder / "boot" / f"vmlinux-{version}", folder / "lib/modules" / version
 
 
 def _concrete_package():
