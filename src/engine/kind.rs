@@ -2,6 +2,11 @@
 
 use serde::Serialize;
 
+use super::Transport;
+
+/// Largest payload of one command: 1 GiB.
+pub const MAX_BS_BYTES: u64 = 1 << 30;
+
 /// An engine as `--engine` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EngineKind {
@@ -14,7 +19,8 @@ pub enum EngineKind {
 }
 
 /// A command on an RDMA queue pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Verb {
     /// RDMA READ.
     Read,
@@ -139,6 +145,15 @@ impl Verb {
     /// Whether a processor at the other end must take part in each command.
     pub fn needs_responder(self) -> bool {
         self.needs_receives() || self == Self::WritePingPong
+    }
+
+    /// Whether this command exists on the transport.
+    pub fn exists_on(self, transport: Transport) -> bool {
+        match transport {
+            Transport::Rc => true,
+            Transport::Uc => self.carries_payload(),
+            Transport::Ud => self.needs_receives(),
+        }
     }
 
     /// Whether the payload leaves the initiator, so that it may be sent inline.

@@ -9,7 +9,7 @@ mod options;
 pub mod rdma;
 mod spin;
 
-pub use kind::{Convention, EngineKind, Needs, Verb};
+pub use kind::{Convention, EngineKind, MAX_BS_BYTES, Needs, Verb};
 pub use null::Null;
 pub use options::{BufferFacts, Completion, Granted, RdmaGranted, RdmaOptions, Transport};
 pub use spin::Spin;

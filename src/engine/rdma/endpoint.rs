@@ -1,0 +1,457 @@
+//! One end of an RDMA path: a registered buffer, completion queues and a queue pair, and the ways to connect it.
+
+use std::{
+    io,
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Instant,
+};
+
+use super::{
+    adapter::{Adapter, remote_access, same_gid_type},
+    ping_pong::OUTSTANDING,
+    wire::{EndpointInfo, Request},
+};
+use crate::{
+    engine::{BufferFacts, Completion, RdmaGranted, Transport, Verb},
+    error::{Error, Result},
+    host::{CpuSet, Sysfs, memory::memlock_limit},
+    sys::{
+        cm::{CmConnection, CmError, CmListener, CmParameters},
+        memory::{Pages, Region},
+        queue_pair::{Capacity, Connection, Kind, Path, QueuePair},
+        request::{LocalPlace, Operation, ReceiveRequest, RemotePlace, SendRequest},
+        verbs::{CompletionQueue, MemoryRegion, RemoteAccess},
+    },
+};
+
+/// Receives kept posted: ahead of a sender by more than a descheduled responder falls behind in a few milliseconds.
+const RECEIVES: u32 = 512;
+
+/// Payloads up to this size are sent inline unless `--inline` says otherwise: what common devices take.
+const INLINE_BY_DEFAULT: u64 = 256;
+
+/// Code of the least wait after receiver-not-ready: 640 µs.
+const MIN_RNR_TIMER_CODE: u8 = 12;
+
+/// The global route header that stands before each received datagram.
+const GRH_BYTES: usize = 40;
+
+/// Which end this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Issues the measured commands.
+    Initiator,
+    /// Holds the memory, answers, or just receives.
+    Responder,
+}
+
+/// Where payloads lie in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Payload bytes.
+    pub bytes: usize,
+    /// Offset of what is sent, or of what a READ or atomic returns.
+    pub send: usize,
+    /// Offset of what arrives from the other end; the same area unless both are in use.
+    pub receive: usize,
+    /// Bytes before `receive` that a datagram's header takes.
+    pub header: usize,
+}
+
+impl Layout {
+    fn new(request: &Request) -> Self {
+        let bytes = usize::try_from(request.bs_bytes).unwrap_or(usize::MAX);
+        let header = if request.options.transport == Transport::Ud { GRH_BYTES } else { 0 };
+        // Both areas start at a cache line of their own, the header lies before the second one.
+        let receive = match request.verb {
+            verb if verb.is_ping_pong() || header > 0 => bytes.next_multiple_of(64) + 64,
+            _ => 0,
+        };
+        Self { bytes, send: 0, receive, header }
+    }
+
+    fn total(&self) -> usize {
+        self.receive + self.bytes.max(8)
+    }
+}
+
+/// One end of an RDMA path. The fields are declared in the order of their release.
+#[derive(Debug)]
+pub struct Endpoint {
+    connection: Option<CmConnection>,
+    /// The queue pair.
+    pub queue_pair: Arc<QueuePair>,
+    /// Completions of sends, READs, WRITEs and atomics.
+    pub send_queue: Arc<CompletionQueue>,
+    /// Completions of receives.
+    pub receive_queue: Arc<CompletionQueue>,
+    /// The registered buffer.
+    pub memory: Arc<MemoryRegion>,
+    /// Where payloads lie in it.
+    pub layout: Layout,
+    /// What is asked for.
+    pub request: Request,
+    role: Role,
+    adapter: Adapter,
+    packet_sequence: u32,
+    facts: RdmaGranted,
+}
+
+impl Endpoint {
+    /// Makes one end, not yet connected.
+    ///
+    /// # Errors
+    /// Limits and values that do not fit each other; the verbs call that failed, with the usual cause.
+    pub fn create(adapter: Adapter, request: Request, role: Role) -> Result<Self> {
+        request.check()?;
+        adapter.check(&request)?;
+        let name = adapter.device.name.clone();
+        let fail = |call: &'static str, hint: &str| {
+            let (name, hint) = (name.clone(), hint.to_string());
+            move |source: io::Error| Error::call(name, call, source, hint)
+        };
+        let layout = Layout::new(&request);
+        let memory = Arc::new(register(&adapter, &request, layout, role)?);
+        let events = request.completion == Completion::Event;
+        let receives = if request.verb.needs_receives() { RECEIVES.min(adapter.limits.queue_entries) } else { 1 };
+        let queue = |entries, events| {
+            CompletionQueue::new(&adapter.context, entries, events).map_err(fail("ibv_create_cq", ""))
+        };
+        let send_queue = queue(OUTSTANDING, events)?;
+        let receive_queue = queue(receives, events)?;
+        let wanted_inline = wanted_inline(&request);
+        let capacity = Capacity { sends: OUTSTANDING, receives, inline_bytes: wanted_inline };
+        let kind = match request.options.transport {
+            Transport::Rc => Kind::Rc,
+            Transport::Uc => Kind::Uc,
+            Transport::Ud => Kind::Ud,
+        };
+        let queue_pair = QueuePair::new(&adapter.domain, kind, capacity, &send_queue, &receive_queue)
+            .map_err(fail("ibv_create_qp", "Does the device support this transport?"))?;
+        let granted_inline = queue_pair.inline_bytes();
+        if let Some(asked) = request.options.inline_bytes
+            && asked > granted_inline
+            && role == Role::Initiator
+        {
+            let (object, what) = (format!("{name}: queue pair"), "inline size in bytes");
+            let (value, limit, remedy) = (asked.into(), granted_inline.into(), String::new());
+            return Err(Error::Limit { object, what, value, limit, remedy });
+        }
+        let facts = facts(&adapter, &request, queue_pair.number(), granted_inline, wanted_inline);
+        // 24 bits, different for both ends, so that packets of an earlier queue pair of the same number do not fit.
+        let salt = if role == Role::Initiator { 0x5eed } else { 0xacce55 };
+        let packet_sequence = (request.seed ^ u64::from(queue_pair.number()) << 7 ^ salt) as u32 & 0xff_ffff;
+        let queue_pair = Arc::new(queue_pair);
+        let endpoint = Self {
+            connection: None,
+            queue_pair,
+            send_queue,
+            receive_queue,
+            memory,
+            layout,
+            request,
+            role,
+            adapter,
+            packet_sequence,
+            facts,
+        };
+        if !endpoint.request.options.cm {
+            let initialised = endpoint.queue_pair.initialise(endpoint.adapter.port_number(), endpoint.access());
+            initialised.map_err(fail("ibv_modify_qp (INIT)", ""))?;
+            endpoint.post_receives().map_err(fail("ibv_post_recv", ""))?;
+        }
+        Ok(endpoint)
+    }
+
+    /// This end as the other one needs to know it.
+    pub fn info(&self) -> EndpointInfo {
+        EndpointInfo {
+            facts: self.facts.clone(),
+            gid: self.adapter.gid.address,
+            lid: self.adapter.facts.lid,
+            packet_sequence: self.packet_sequence,
+            initiator_depth: self.adapter.limits.initiator_depth,
+            responder_depth: self.adapter.limits.responder_depth,
+            address: self.memory.region().address() + self.layout.receive as u64,
+            key: self.memory.remote_key(),
+            cm_address: None,
+        }
+    }
+
+    /// What was granted to this end so far; complete once it is connected.
+    pub fn facts(&self) -> &RdmaGranted {
+        &self.facts
+    }
+
+    /// Processors near the device.
+    pub fn near(&self) -> Option<&CpuSet> {
+        self.adapter.device.local_cpus.as_ref()
+    }
+
+    /// The buffer of this end.
+    pub fn buffer(&self) -> BufferFacts {
+        let region = self.memory.region();
+        BufferFacts { bytes: region.len() as u64, page_bytes: region.page_bytes() as u64, numa_node: region.node() }
+    }
+
+    /// Connects with what the two ends have told each other.
+    ///
+    /// # Errors
+    /// GIDs of different types, and `ibv_modify_qp` with its errno.
+    pub fn connect(&mut self, remote: &EndpointInfo) -> Result<()> {
+        let options = &self.request.options;
+        if self.adapter.facts.ethernet {
+            same_gid_type(self.adapter.gid.gid_type, &remote.facts.gid_type)?;
+        }
+        let connection = Connection {
+            queue_pair: remote.facts.queue_pair,
+            remote_sequence: remote.packet_sequence,
+            local_sequence: self.packet_sequence,
+            mtu_bytes: self.facts.mtu_bytes.min(remote.facts.mtu_bytes),
+            initiator_depth: agreed_depth(
+                options.read_depth,
+                self.adapter.limits.initiator_depth,
+                remote.responder_depth,
+            ),
+            responder_depth: agreed_depth(
+                options.read_depth,
+                self.adapter.limits.responder_depth,
+                remote.initiator_depth,
+            ),
+            min_rnr_timer_code: MIN_RNR_TIMER_CODE,
+            timeout_code: options.timeout_code,
+            retry_count: options.retry_count,
+            rnr_retry_count: options.rnr_retry_count,
+        };
+        self.queue_pair.connect(&self.path(remote), &connection).map_err(|source| {
+            let hint = "Do GID, MTU and service level fit the path to the peer?";
+            Error::call(&self.facts.device, "ibv_modify_qp", source, hint)
+        })?;
+        self.facts.mtu_bytes = connection.mtu_bytes;
+        self.read_back()
+    }
+
+    /// Listens for rdma_cm at this end's address: the one of its GID, or `fallback`'s where a GID is no IP address.
+    ///
+    /// # Errors
+    /// The rdma_cm call that failed.
+    pub fn listen(&self, fallback: IpAddr) -> Result<(CmListener, SocketAddr)> {
+        let gid = Ipv6Addr::from(self.adapter.gid.address);
+        let address = match gid.to_ipv4_mapped() {
+            Some(v4) => IpAddr::V4(v4),
+            None if self.adapter.facts.ethernet && !gid.is_unicast_link_local() => IpAddr::V6(gid),
+            None => fallback,
+        };
+        let listener =
+            CmListener::bind(SocketAddr::new(address, 0)).map_err(|error| self.cm_error(error, "listening"))?;
+        let address = SocketAddr::new(address, listener.port());
+        Ok((listener, address))
+    }
+
+    /// Accepts the other end's connection through rdma_cm.
+    ///
+    /// # Errors
+    /// The rdma_cm call that failed, or the event that did not come in time.
+    pub fn accept(&mut self, listener: CmListener, remote: &EndpointInfo, deadline: Instant) -> Result<()> {
+        let accepted = listener.accept(&self.queue_pair, self.cm_parameters(remote), deadline, || self.post_receives());
+        self.connection = Some(accepted.map_err(|error| self.cm_error(error, "accepting"))?);
+        self.read_back()
+    }
+
+    /// Connects through rdma_cm to where the other end listens.
+    ///
+    /// # Errors
+    /// The rdma_cm call that failed, or the event that did not come in time.
+    pub fn connect_cm(&mut self, remote: &EndpointInfo, deadline: Instant) -> Result<()> {
+        let Some(address) = remote.cm_address else {
+            return Err(Error::usage("--cm: the peer does not listen for rdma_cm"));
+        };
+        let parameters = self.cm_parameters(remote);
+        let connected = CmConnection::connect(address, &self.queue_pair, parameters, deadline, || self.post_receives());
+        self.connection = Some(connected.map_err(|error| self.cm_error(error, "connecting"))?);
+        self.read_back()
+    }
+
+    /// The request that this end sends again and again.
+    ///
+    /// # Errors
+    /// `ibv_create_ah` with its errno, for datagrams.
+    pub fn send_request(&self, remote: &EndpointInfo) -> Result<SendRequest> {
+        let place = RemotePlace { address: remote.address, key: remote.key };
+        let operation = match self.request.verb {
+            Verb::Read => Operation::Read(place),
+            Verb::Write | Verb::WritePingPong => Operation::Write(place),
+            Verb::CompareSwap => Operation::CompareSwap(place),
+            Verb::FetchAdd => Operation::FetchAdd { place, add: 1 },
+            Verb::Send | Verb::SendPingPong if self.request.options.transport == Transport::Ud => {
+                let handle = self.queue_pair.datagram_path(&self.path(remote)).map_err(|source| {
+                    Error::call(&self.facts.device, "ibv_create_ah", source, "Does the GID fit the path to the peer?")
+                })?;
+                Operation::SendTo { handle, queue_pair: remote.facts.queue_pair }
+            }
+            Verb::Send | Verb::SendPingPong => Operation::Send,
+        };
+        let bytes = u32::try_from(self.layout.bytes).unwrap_or(u32::MAX);
+        Ok(SendRequest::new(operation, LocalPlace::new(&self.memory, self.layout.send, bytes), self.facts.inline))
+    }
+
+    /// The receive that this end posts again and again: always into the same area, since one message is under way.
+    pub fn receive_request(&self) -> ReceiveRequest {
+        let bytes = u32::try_from(self.layout.bytes + self.layout.header).unwrap_or(u32::MAX);
+        ReceiveRequest::new(LocalPlace::new(&self.memory, self.layout.receive - self.layout.header, bytes))
+    }
+
+    fn post_receives(&self) -> io::Result<()> {
+        if !self.request.verb.needs_receives() || (self.role == Role::Initiator && !self.request.verb.is_ping_pong()) {
+            return Ok(());
+        }
+        let mut receive = self.receive_request();
+        for _ in 0..RECEIVES.min(self.adapter.limits.queue_entries) {
+            self.queue_pair.post_receive(&mut receive).map_err(io::Error::from_raw_os_error)?;
+        }
+        Ok(())
+    }
+
+    fn access(&self) -> RemoteAccess {
+        access(&self.adapter, &self.request, self.role)
+    }
+
+    fn path(&self, remote: &EndpointInfo) -> Path {
+        Path {
+            gid: remote.gid,
+            lid: remote.lid,
+            gid_index: u8::try_from(self.adapter.gid.index).unwrap_or(u8::MAX),
+            port: self.adapter.port_number(),
+            global: self.adapter.facts.ethernet || self.request.options.gid_index.is_some(),
+            service_level: self.request.options.service_level,
+            traffic_class: self.request.options.traffic_class,
+        }
+    }
+
+    fn cm_parameters(&self, remote: &EndpointInfo) -> CmParameters {
+        let options = &self.request.options;
+        let limits = &self.adapter.limits;
+        CmParameters {
+            initiator_depth: agreed_depth(options.read_depth, limits.initiator_depth, remote.responder_depth),
+            responder_depth: agreed_depth(options.read_depth, limits.responder_depth, remote.initiator_depth),
+            retry_count: options.retry_count,
+            rnr_retry_count: options.rnr_retry_count,
+            access: self.access(),
+        }
+    }
+
+    /// Reports what the queue pair really is, rather than what it was told.
+    fn read_back(&mut self) -> Result<()> {
+        if self.request.options.transport == Transport::Ud {
+            return Ok(()); // Datagrams have no path of their own; each carries its address.
+        }
+        let state =
+            self.queue_pair.state().map_err(|source| Error::call(&self.facts.device, "ibv_query_qp", source, ""))?;
+        self.facts.mtu_bytes = state.mtu_bytes;
+        self.facts.read_depth = state.initiator_depth;
+        let index = u32::from(state.gid_index);
+        if self.adapter.facts.ethernet
+            && let Some(gid) = self.adapter.port.gids.iter().find(|gid| gid.index == index)
+        {
+            (self.facts.gid_index, self.facts.gid, self.facts.gid_type) =
+                (index, gid.to_string(), gid.gid_type.to_string());
+        }
+        Ok(())
+    }
+
+    fn cm_error(&self, error: CmError, step: &str) -> Error {
+        let hint = match error.source.raw_os_error() {
+            Some(libc::ENODEV | libc::EADDRNOTAVAIL) => "No RDMA device has this address; check its network device",
+            Some(libc::ENOSYS | libc::ENOENT) => "rdma_cm is missing: `modprobe rdma_ucm` and librdmacm1",
+            Some(libc::ETIMEDOUT) => "The other end did not answer",
+            _ => "",
+        };
+        Error::call(format!("{}: {step} through rdma_cm", self.facts.device), error.call, error.source, hint)
+    }
+}
+
+/// READs and atomics outstanding: what is asked for, or what both ends can do.
+fn agreed_depth(asked: Option<u8>, own: u8, other: u8) -> u8 {
+    asked.unwrap_or(own).min(own).min(other)
+}
+
+fn access(adapter: &Adapter, request: &Request, role: Role) -> RemoteAccess {
+    if role == Role::Responder || request.verb.is_ping_pong() {
+        return remote_access(request.verb);
+    }
+    // iWARP carries out a READ as a write by the other end into the initiator's buffer.
+    RemoteAccess { write: adapter.device.is_iwarp() && request.verb == Verb::Read, ..RemoteAccess::default() }
+}
+
+fn register(adapter: &Adapter, request: &Request, layout: Layout, role: Role) -> Result<MemoryRegion> {
+    let pages = if request.options.hugepages { Pages::Huge } else { Pages::Normal };
+    let bytes = layout.total();
+    let region = Region::new(bytes, pages, adapter.device.numa_node).map_err(|source| {
+        let hint = match pages {
+            Pages::Huge => "Reserve 2 MiB pages: `sysctl vm.nr_hugepages=N`",
+            Pages::Normal => "",
+        };
+        Error::call(format!("buffer of {bytes} bytes"), "mmap", source, hint)
+    })?;
+    let wanted = region.len();
+    MemoryRegion::new(&adapter.domain, region, access(adapter, request, role)).map_err(|source| {
+        let hint = match memlock_limit() {
+            Some(limit) => format!(
+                "{wanted} bytes are wanted, the memlock limit is {limit} bytes: raise it (`ulimit -l unlimited`, or \
+                 memlock in /etc/security/limits.conf)"
+            ),
+            None => format!("{wanted} bytes are wanted"),
+        };
+        Error::call(&adapter.device.name, "ibv_reg_mr", source, hint)
+    })
+}
+
+fn wanted_inline(request: &Request) -> u32 {
+    if !request.verb.carries_payload() {
+        return 0;
+    }
+    request.options.inline_bytes.unwrap_or(if request.bs_bytes <= INLINE_BY_DEFAULT {
+        u32::try_from(request.bs_bytes).unwrap_or(0)
+    } else {
+        0
+    })
+}
+
+fn facts(
+    adapter: &Adapter,
+    request: &Request,
+    queue_pair: u32,
+    granted_inline: u32,
+    wanted_inline: u32,
+) -> RdmaGranted {
+    let options = &request.options;
+    // A device may grant more than was asked for; inline is used only where it was wanted.
+    let inline = request.verb.carries_payload()
+        && wanted_inline > 0
+        && request.bs_bytes > 0
+        && request.bs_bytes <= u64::from(granted_inline.min(wanted_inline));
+    RdmaGranted {
+        hostname: Sysfs::default().read_word("/proc/sys/kernel/hostname"),
+        device: adapter.device.name.clone(),
+        driver: adapter.device.driver.clone(),
+        firmware: adapter.device.fw_ver.clone(),
+        software: adapter.is_software(),
+        port: adapter.port_number(),
+        link_layer: if adapter.facts.ethernet { "Ethernet" } else { "InfiniBand" }.into(),
+        numa_node: adapter.device.numa_node,
+        gid_index: adapter.gid.index,
+        gid: adapter.gid.to_string(),
+        gid_type: adapter.gid.gid_type.to_string(),
+        mtu_bytes: options.mtu_bytes.unwrap_or(adapter.facts.mtu_bytes),
+        transport: options.transport,
+        connected_by: if options.cm { "rdma_cm" } else { "exchange" }.into(),
+        service_level: options.service_level,
+        traffic_class: options.traffic_class,
+        inline_limit_bytes: granted_inline,
+        inline,
+        read_depth: 0,
+        completion: request.completion,
+        queue_pair,
+    }
+}
