@@ -68,6 +68,13 @@ pub enum Error {
         message: String,
     },
 
+    /// No measured command completed for so long that the wait was given up. Exit code 1.
+    #[error("no command completed within {seconds} s: a message was lost, or the other end stopped answering")]
+    Stalled {
+        /// The deadline, in seconds.
+        seconds: u64,
+    },
+
     /// The bytes that arrived are not the bytes that were sent. Exit code 1.
     #[error("verification failed: {0}")]
     Verification(String),

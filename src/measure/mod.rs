@@ -61,8 +61,10 @@ where
 {
     let mut scratch = [Sample { start: 0, stop: 0 }; 64];
     let mut left = limits.warmup;
+    let mut batch = 1;
     while left > 0 {
-        let size = left.min(scratch.len() as u64) as usize;
+        let size = left.min(batch) as usize;
+        batch = (batch * 2).min(scratch.len() as u64); // One at first: a slow command shows progress, too.
         let (done, fault) = single::<E, C, _>(engine, &mut scratch[..size], control);
         if let Some(fault) = fault {
             return (0, fault_end(control, true, limits.warmup - left + done as u64, fault));
@@ -84,7 +86,7 @@ where
 {
     let started = Instant::now();
     let mut done = 0;
-    let mut chunk = 16;
+    let mut chunk = 1; // At first: a slow command shows progress, too.
     loop {
         if done == samples.len() {
             return (done, End::Count);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::timing::Counter;
 
-/// A gap of this length is more than any sequence of instructions between two reads takes.
+/// A gap of this length, beyond what a read takes, is more than any sequence of instructions between two reads needs.
 const GAP_NS: f64 = 1000.0;
 
 /// Gaps seen by a pinned spin over a window.
@@ -14,24 +14,25 @@ const GAP_NS: f64 = 1000.0;
 pub struct Noise {
     /// Time listened, in nanoseconds.
     pub window_ns: f64,
-    /// Gaps between two reads of the clock that were longer than 1 µs.
+    /// Times that more than 1 µs beyond the cost of a read passed between two reads of the clock.
     pub gaps_over_1us: u64,
-    /// The longest gap, in nanoseconds.
+    /// The longest time between two reads, less the cost of a read, in nanoseconds.
     pub max_gap_ns: f64,
     /// Share of the window that such gaps took, from 0 to 1.
     pub stolen_fraction: f64,
 }
 
-/// Reads the clock for `window` on the calling thread and counts the gaps.
-pub fn listen<C: Counter>(window: Duration, ticks_per_ns: f64) -> Noise {
+/// Reads the clock for `window` on the calling thread and counts the gaps beyond the cost of a read.
+pub fn listen<C: Counter>(window: Duration, ticks_per_ns: f64, read_cost_ns: f64) -> Noise {
     let window_ticks = (window.as_nanos() as f64 * ticks_per_ns) as u64;
     let gap_ticks = (GAP_NS * ticks_per_ns) as u64;
+    let read_ticks = (read_cost_ns * ticks_per_ns) as u64;
     let first = C::now();
     let (mut previous, mut gaps, mut longest, mut stolen) = (first, 0u64, 0u64, 0u64);
     while previous.wrapping_sub(first) < window_ticks {
         let now = C::now();
         // An unordered read may come out a few ticks early on another core; that is no gap.
-        let gap = now.saturating_sub(previous);
+        let gap = now.saturating_sub(previous).saturating_sub(read_ticks);
         longest = longest.max(gap);
         if gap > gap_ticks {
             gaps += 1;
@@ -55,7 +56,7 @@ mod tests {
 
     #[test]
     fn the_window_is_kept_and_the_share_is_a_share() {
-        let noise = listen::<MonotonicRaw>(Duration::from_millis(5), 1.0);
+        let noise = listen::<MonotonicRaw>(Duration::from_millis(5), 1.0, 0.0);
         assert!(noise.window_ns >= 5e6, "{noise:?}");
         assert!((0.0..=1.0).contains(&noise.stolen_fraction), "{noise:?}");
         assert!(noise.max_gap_ns > 0.0);

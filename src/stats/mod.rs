@@ -10,3 +10,24 @@ mod summary;
 pub use histogram::{Bucket, Histogram, histogram};
 pub use series::{Interval, Outlier, Window, outliers, timeline, windowed_rate};
 pub use summary::{Percentiles, Summary, nearest_rank};
+
+/// Ticks in one nanosecond, for points in time and for latencies. They differ where only half of a round trip counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// For points in time.
+    pub time: f64,
+    /// For latencies.
+    pub latency: f64,
+}
+
+impl Scale {
+    /// The same for both.
+    pub fn of(ticks_per_ns: f64) -> Self {
+        Self { time: ticks_per_ns, latency: ticks_per_ns }
+    }
+
+    /// Latencies count half.
+    pub fn halved(ticks_per_ns: f64) -> Self {
+        Self { time: ticks_per_ns, latency: 2.0 * ticks_per_ns }
+    }
+}

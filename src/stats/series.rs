@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::summary::{nearest_rank, round_picoseconds};
+use super::{
+    Scale,
+    summary::{nearest_rank, round_picoseconds},
+};
 use crate::timing::Stamps;
 
 /// Windows that a run is divided into.
@@ -50,9 +53,8 @@ pub struct Interval {
 }
 
 /// The `most` largest samples, largest first; of equal ones the earlier first.
-pub fn outliers<S: Stamps>(samples: &[S], most: usize, ticks_per_ns: f64) -> Vec<Outlier> {
+pub fn outliers<S: Stamps>(samples: &[S], most: usize, scale: Scale) -> Vec<Outlier> {
     let Some(origin) = samples.first().map(Stamps::start) else { return Vec::new() };
-    let ns = |ticks: u64| round_picoseconds(ticks as f64 / ticks_per_ns);
     let latency = |index: &usize| samples[*index].stop() - samples[*index].start();
     let mut indexes: Vec<usize> = (0..samples.len()).collect();
     let order = |a: &usize, b: &usize| latency(b).cmp(&latency(a)).then(a.cmp(b));
@@ -63,18 +65,18 @@ pub fn outliers<S: Stamps>(samples: &[S], most: usize, ticks_per_ns: f64) -> Vec
     indexes.sort_unstable_by(order);
     let outlier = |index: usize| Outlier {
         index: index as u64,
-        at_ns: ns(samples[index].start() - origin),
-        latency_ns: ns(latency(&index)),
+        at_ns: round_picoseconds((samples[index].start() - origin) as f64 / scale.time),
+        latency_ns: round_picoseconds(latency(&index) as f64 / scale.latency),
     };
     indexes.into_iter().map(outlier).collect()
 }
 
 /// The run in up to 100 windows of equal length, none left out, even those in which no command began.
-pub fn timeline<S: Stamps>(samples: &[S], ticks_per_ns: f64) -> Vec<Window> {
+pub fn timeline<S: Stamps>(samples: &[S], scale: Scale) -> Vec<Window> {
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return Vec::new() };
     let origin = first.start();
     let length = (last.stop() - origin + 1).div_ceil(WINDOWS).max(1);
-    let ns = |ticks: u64| round_picoseconds(ticks as f64 / ticks_per_ns);
+    let ns = |ticks: u64| round_picoseconds(ticks as f64 / scale.latency);
     let mut windows = Vec::new();
     let mut rest = samples;
     let mut latencies = Vec::new();
@@ -88,7 +90,7 @@ pub fn timeline<S: Stamps>(samples: &[S], ticks_per_ns: f64) -> Vec<Window> {
         latencies.sort_unstable();
         let p99 = if latencies.len() >= 100 { nearest_rank(&latencies, 99_000) } else { None };
         windows.push(Window {
-            at_ns: ns(number * length),
+            at_ns: round_picoseconds((number * length) as f64 / scale.time),
             n: count as u64,
             p50_ns: nearest_rank(&latencies, 50_000).map(ns),
             p99_ns: p99.map(ns),
@@ -134,17 +136,17 @@ mod tests {
     #[test]
     fn outliers_are_the_largest_with_their_place_and_time() {
         let samples = back_to_back(&[10, 50, 10, 90, 50]);
-        let found = outliers(&samples, 3, 1.0);
+        let found = outliers(&samples, 3, Scale::of(1.0));
         let places: Vec<_> = found.iter().map(|o| (o.index, o.at_ns, o.latency_ns)).collect();
         assert_eq!(places, [(3, 70.0, 90.0), (1, 10.0, 50.0), (4, 160.0, 50.0)]);
-        assert_eq!(outliers::<Sample>(&[], 10, 1.0), []);
+        assert_eq!(outliers::<Sample>(&[], 10, Scale::of(1.0)), []);
     }
 
     #[test]
     fn every_command_is_in_one_window_even_around_a_stall() {
         let mut latencies = vec![10; 1000];
         latencies[500] = 50_000;
-        let windows = timeline(&back_to_back(&latencies), 1.0);
+        let windows = timeline(&back_to_back(&latencies), Scale::of(1.0));
         assert!(windows.len() <= 100, "{}", windows.len());
         assert_eq!(windows.iter().map(|window| window.n).sum::<u64>(), 1000);
         assert!(windows.iter().any(|window| window.n == 0 && window.p50_ns.is_none()));
@@ -153,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_steady_run_has_a_steady_rate() {
-        let windows = timeline(&back_to_back(&[100; 10_000]), 1.0);
+        let windows = timeline(&back_to_back(&[100; 10_000]), Scale::of(1.0));
         let rate = windowed_rate(&windows);
         assert!((rate.mean.unwrap() - 1e7).abs() < 2e5, "{rate:?}");
         assert_eq!(windowed_rate(&[]), Interval::default());
@@ -161,7 +163,7 @@ mod tests {
 
     #[test]
     fn one_command_makes_one_window() {
-        let windows = timeline(&[Sample { start: 5, stop: 5 }], 1.0);
+        let windows = timeline(&[Sample { start: 5, stop: 5 }], Scale::of(1.0));
         assert_eq!(windows.len(), 1);
         assert_eq!((windows[0].n, windows[0].max_ns), (1, Some(0.0)));
     }

@@ -39,9 +39,11 @@ mod x86 {
 
     /// Asks the processor whether its counter is present (leaf 8000_0001, EDX 27) and invariant (8000_0007, EDX 8).
     pub fn support() -> Result<(), Unusable> {
-        // SAFETY: every x86-64 processor has `cpuid`; the leaves are asked only if leaf 8000_0000 says that they exist.
         #[allow(unused_unsafe)] // `__cpuid` became a safe function in newer toolchains.
-        let leaf = |number| unsafe { __cpuid(number) };
+        let leaf = |number| {
+            // SAFETY: every x86-64 processor has `cpuid`; a leaf is asked only if leaf 8000_0000 says that it exists.
+            unsafe { __cpuid(number) }
+        };
         let highest = leaf(0x8000_0000).eax;
         if highest < 0x8000_0001 || leaf(0x8000_0001).edx & (1 << 27) == 0 {
             return Err(Unusable::NoRdtscp);
