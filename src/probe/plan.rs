@@ -1,0 +1,291 @@
+//! A measurement with every check made.
+
+use std::time::Duration;
+
+use super::spec::Spec;
+use crate::{
+    engine::{Completion, Convention, EngineKind, MAX_BS_BYTES, RdmaOptions, Transport, Verb},
+    error::{Error, Result},
+    host::MAX_CPUS,
+    peer::PeerAddress,
+    timing::ClockChoice,
+};
+
+/// Most samples of one run: 1 GiB of stamps.
+pub const MAX_SAMPLES: u64 = 1 << 26;
+
+/// Samples kept of a run that only a time limits: 256 MiB of stamps.
+const SAMPLES_BY_DURATION: u64 = 1 << 24;
+
+const DEFAULT_COUNT: u64 = 100_000;
+const DEFAULT_DELAY: Duration = Duration::from_micros(10);
+const DEFAULT_RDMA_BYTES: u64 = 8;
+
+/// A measurement that makes sense. Whether this machine can carry it out is found out when the engine is opened.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The engine.
+    pub engine: EngineKind,
+    /// Payload bytes, one measured point each; a single `None` for engines that move no data.
+    pub points: Vec<Option<u64>>,
+    /// Commands to measure, if that was asked for or is the default.
+    pub count: Option<u64>,
+    /// Longest time to measure.
+    pub duration: Option<Duration>,
+    /// Room for samples: `count`, or what a time limit alone is given.
+    pub capacity: u64,
+    /// Commands discarded first.
+    pub warmup: u64,
+    /// How completions are awaited.
+    pub completion: Completion,
+    /// The clock asked for.
+    pub clock: ClockChoice,
+    /// Whether submit and wait are stamped apart.
+    pub phases: bool,
+    /// Whether round trips are halved.
+    pub half_rtt: bool,
+    /// The wait of the spin engine.
+    pub delay: Duration,
+    /// Processor to measure on.
+    pub cpu: Option<usize>,
+    /// Processor of the responder.
+    pub peer_cpu: Option<usize>,
+    /// The other end; `None` is loopback.
+    pub peer: Option<PeerAddress>,
+    /// What the other end wants to be shown.
+    pub token: Option<String>,
+    /// Choices of the rdma engines.
+    pub rdma: RdmaOptions,
+}
+
+impl Plan {
+    /// Checks a measurement as written.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] that names the option, the value and what is allowed.
+    pub fn check(spec: Spec) -> Result<Self> {
+        if spec.qd != 1 {
+            return Err(range("--qd", spec.qd, "1; a deeper queue is not measured by this version"));
+        }
+        if spec.count == Some(0) {
+            return Err(range("--count", 0, "at least 1"));
+        }
+        if spec.duration.is_some_and(|time| time.is_zero()) {
+            return Err(range("--duration", 0, "longer than nothing"));
+        }
+        let count = match (spec.count, spec.duration) {
+            (None, None) => Some(DEFAULT_COUNT),
+            (count, _) => count,
+        };
+        let capacity = count.unwrap_or(SAMPLES_BY_DURATION);
+        if capacity > MAX_SAMPLES {
+            return Err(range(
+                "--count",
+                capacity,
+                &format!("at most {MAX_SAMPLES}: 16 bytes are kept of each command"),
+            ));
+        }
+        let verb = match spec.engine {
+            EngineKind::Rdma(verb) => Some(verb),
+            EngineKind::Null | EngineKind::Spin => None,
+        };
+        check_engine_options(&spec, verb)?;
+        let rdma = spec.rdma.resolve()?;
+        if let Some(verb) = verb {
+            check_transport(spec.engine, verb, &rdma)?;
+        }
+        Ok(Self {
+            engine: spec.engine,
+            points: points(spec.engine, verb, &spec.bs_bytes)?,
+            count,
+            duration: spec.duration,
+            capacity,
+            warmup: spec.warmup,
+            completion: spec.completion,
+            clock: spec.clock,
+            phases: spec.phases,
+            half_rtt: spec.half_rtt,
+            delay: spec.delay.unwrap_or(DEFAULT_DELAY),
+            cpu: spec.cpu.map(|cpu| cpu_number("--cpu", cpu)).transpose()?,
+            peer_cpu: spec.peer_cpu.map(|cpu| cpu_number("--peer-cpu", cpu)).transpose()?,
+            peer: spec.peer,
+            token: spec.token,
+            rdma,
+        })
+    }
+
+    /// What one number of this plan spans.
+    pub fn convention(&self) -> Convention {
+        if self.half_rtt { Convention::HalfRoundTrip } else { self.engine.convention() }
+    }
+}
+
+/// Refuses options that the engine does not know, rather than ignoring them.
+fn check_engine_options(spec: &Spec, verb: Option<Verb>) -> Result<()> {
+    let unknown = |option: &str| Err(Error::Usage(format!("{option} means nothing to the engine {}", spec.engine)));
+    if spec.half_rtt && spec.engine.convention() != Convention::RoundTrip {
+        return Err(Error::Usage(format!("--half-rtt is for ping-pong engines; {} is timed one way", spec.engine)));
+    }
+    if spec.delay.is_some() && spec.engine != EngineKind::Spin {
+        return unknown("--delay");
+    }
+    if spec.delay.is_some_and(|delay| delay.is_zero() || delay > Duration::from_secs(60)) {
+        return Err(Error::usage("--delay must be from 1ns to 60s"));
+    }
+    let Some(verb) = verb else {
+        let given = [
+            (spec.peer.is_some(), "--peer"),
+            (spec.token.is_some(), "--token-file"),
+            (spec.peer_cpu.is_some(), "--peer-cpu"),
+            (spec.completion == Completion::Event, "--completion event"),
+            (!spec.bs_bytes.is_empty(), "--bs"),
+        ];
+        let first = given.into_iter().find_map(|(given, name)| given.then_some(name));
+        return first.or(spec.rdma.first_given()).map_or(Ok(()), unknown);
+    };
+    if spec.token.is_some() && spec.peer.is_none() {
+        return Err(Error::usage("--token-file is for --peer; a loopback asks nobody"));
+    }
+    if verb == Verb::WritePingPong && spec.completion == Completion::Event {
+        return Err(Error::usage(
+            "--completion event: rdma-write-pingpong watches memory, which raises no event. Use rdma-send-pingpong",
+        ));
+    }
+    if spec.peer_cpu.is_some() && (spec.peer.is_some() || !verb.needs_responder()) {
+        return Err(Error::Usage(format!(
+            "--peer-cpu is for the responder thread of a loopback; {} has none here",
+            if spec.peer.is_some() { "a run with --peer" } else { spec.engine.name() }
+        )));
+    }
+    Ok(())
+}
+
+fn check_transport(engine: EngineKind, verb: Verb, rdma: &RdmaOptions) -> Result<()> {
+    if !verb.exists_on(rdma.transport) {
+        let transport = rdma.transport.name();
+        return Err(Error::Usage(format!("--transport {transport}: {engine} does not exist on {transport}")));
+    }
+    if rdma.cm && rdma.transport != Transport::Rc {
+        return Err(Error::Usage(format!("--cm connects RC queue pairs only, not {}", rdma.transport.name())));
+    }
+    if rdma.cm && rdma.gid_index.is_some() {
+        return Err(Error::usage("--gid-index has no effect with --cm: rdma_cm chooses the GID by the route"));
+    }
+    if rdma.inline_bytes.is_some() && !verb.carries_payload() {
+        return Err(Error::Usage(format!("--inline: the initiator of {engine} sends no payload")));
+    }
+    Ok(())
+}
+
+fn points(engine: EngineKind, verb: Option<Verb>, asked: &[u64]) -> Result<Vec<Option<u64>>> {
+    let Some(verb) = verb else { return Ok(vec![None]) };
+    if asked.is_empty() {
+        return Ok(vec![Some(DEFAULT_RDMA_BYTES)]);
+    }
+    let check = |&bytes: &u64| {
+        if verb.is_atomic() && bytes != 8 {
+            return Err(range("--bs", bytes, &format!("8 for {engine}: an atomic is 8 bytes")));
+        }
+        if verb == Verb::WritePingPong && bytes == 0 {
+            return Err(range("--bs", bytes, &format!("at least 1 for {engine}: its last byte is what is watched")));
+        }
+        if bytes > MAX_BS_BYTES {
+            return Err(range("--bs", bytes, &format!("at most {MAX_BS_BYTES} (1G)")));
+        }
+        Ok(Some(bytes))
+    };
+    asked.iter().map(check).collect()
+}
+
+fn cpu_number(option: &str, value: u64) -> Result<usize> {
+    match usize::try_from(value) {
+        Ok(cpu) if cpu < MAX_CPUS => Ok(cpu),
+        _ => Err(range(option, value, &format!("0 to {}", MAX_CPUS - 1))),
+    }
+}
+
+pub(super) fn range(option: &str, value: u64, allowed: &str) -> Error {
+    Error::Usage(format!("{option} {value} is out of range (allowed: {allowed})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::RdmaSpec;
+
+    fn spec(engine: &str) -> Spec {
+        Spec {
+            engine: EngineKind::from_name(engine).unwrap(),
+            qd: 1,
+            bs_bytes: Vec::new(),
+            count: None,
+            duration: None,
+            warmup: 1000,
+            completion: Completion::Poll,
+            clock: ClockChoice::Auto,
+            phases: false,
+            half_rtt: false,
+            delay: None,
+            cpu: None,
+            peer_cpu: None,
+            peer: None,
+            token: None,
+            rdma: RdmaSpec::default(),
+        }
+    }
+
+    fn refusal(spec: Spec) -> String {
+        Plan::check(spec).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_manual() {
+        let plan = Plan::check(spec("rdma-read")).unwrap();
+        assert_eq!((plan.points, plan.count, plan.capacity), (vec![Some(8)], Some(100_000), 100_000));
+        assert_eq!(plan.rdma, RdmaOptions::default());
+        assert_eq!(Plan::check(spec("null")).unwrap().points, [None]);
+    }
+
+    #[test]
+    fn a_time_limit_alone_lifts_the_default_count() {
+        let plan = Plan::check(Spec { duration: Some(Duration::from_secs(1)), ..spec("null") }).unwrap();
+        assert_eq!((plan.count, plan.capacity), (None, SAMPLES_BY_DURATION));
+    }
+
+    #[test]
+    fn zero_and_too_much_are_refused_with_the_range() {
+        assert!(refusal(Spec { qd: 0, ..spec("null") }).contains("--qd 0"));
+        assert!(refusal(Spec { qd: 2, ..spec("null") }).contains("deeper queue"));
+        assert!(refusal(Spec { count: Some(0), ..spec("null") }).contains("--count 0"));
+        assert!(refusal(Spec { count: Some(u64::MAX), ..spec("null") }).contains("at most 67108864"));
+        assert!(refusal(Spec { duration: Some(Duration::ZERO), ..spec("null") }).contains("--duration"));
+        assert!(refusal(Spec { bs_bytes: vec![8, (1 << 30) + 1], ..spec("rdma-read") }).contains("1073741825"));
+        assert!(refusal(Spec { cpu: Some(u64::MAX), ..spec("null") }).contains("--cpu"));
+    }
+
+    #[test]
+    fn options_that_mean_nothing_to_the_engine_are_refused() {
+        assert!(refusal(Spec { bs_bytes: vec![8], ..spec("null") }).contains("--bs means nothing"));
+        assert!(refusal(Spec { delay: Some(Duration::from_micros(1)), ..spec("null") }).contains("--delay"));
+        assert!(refusal(Spec { half_rtt: true, ..spec("rdma-read") }).contains("ping-pong"));
+        let rdma = RdmaSpec { mtu: Some(1024), ..RdmaSpec::default() };
+        assert!(refusal(Spec { rdma, ..spec("spin") }).contains("--mtu means nothing"));
+    }
+
+    #[test]
+    fn a_verb_is_refused_on_a_transport_without_it() {
+        let on = |engine, transport| {
+            let rdma = RdmaSpec { transport: Some(transport), ..RdmaSpec::default() };
+            Plan::check(Spec { rdma, ..spec(engine) }).is_ok()
+        };
+        assert!(on("rdma-write", Transport::Uc) && on("rdma-send", Transport::Ud));
+        assert!(!on("rdma-read", Transport::Uc) && !on("rdma-write", Transport::Ud) && !on("rdma-faa", Transport::Uc));
+    }
+
+    #[test]
+    fn sizes_fit_the_verb() {
+        assert!(refusal(Spec { bs_bytes: vec![4], ..spec("rdma-cas") }).contains("8 bytes"));
+        assert!(refusal(Spec { bs_bytes: vec![0], ..spec("rdma-write-pingpong") }).contains("at least 1"));
+        assert_eq!(Plan::check(Spec { bs_bytes: vec![0], ..spec("rdma-read") }).unwrap().points, [Some(0)]);
+    }
+}

@@ -1,0 +1,11 @@
+//! What leaves the program: the result as data, as JSON and as text, and the warnings that go with it.
+
+pub mod json;
+pub mod output;
+pub mod result;
+pub mod text;
+pub mod warning;
+
+pub use output::OutputFile;
+pub use result::RunResult;
+pub use warning::Warning;

@@ -1,0 +1,243 @@
+//! The result, `lat-probe.result/1`: this file is the schema as Rust types, `results/schema/result-1.schema.json` the same
+//! for everyone else. Keys carry their unit; undefined is null.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::warning::Warning;
+use crate::{
+    engine::{Completion, Convention, EngineKind, Granted, RdmaGranted, RdmaOptions},
+    host::{HostFacts, UsageDelta},
+    measure::Noise,
+    stats::{Histogram, Interval, Outlier, Summary, Window},
+    timing::{ClockChoice, ClockFacts},
+};
+
+/// Name and version of the schema.
+pub const SCHEMA: &str = "lat-probe.result/1";
+
+/// One run.
+#[derive(Debug, Serialize)]
+pub struct RunResult {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// The program.
+    pub tool: Tool,
+    /// When the run began, RFC 3339, UTC.
+    pub started_at: String,
+    /// `--label`.
+    pub label: Option<String>,
+    /// `--meta`.
+    pub meta: BTreeMap<String, String>,
+    /// The machine.
+    pub host: HostFacts,
+    /// The clock.
+    pub clock: ClockFacts,
+    /// What the instrument itself costs, and what the machine does to it.
+    pub instrument: Instrument,
+    /// The other end, if there was one.
+    pub peer: Option<PeerFacts>,
+    /// One entry a measured point.
+    pub points: Vec<Point>,
+    /// Doubts.
+    pub warnings: Vec<Warning>,
+}
+
+/// The program.
+#[derive(Debug, Serialize)]
+pub struct Tool {
+    /// Always `lat-probe`.
+    pub name: &'static str,
+    /// Its version.
+    pub version: &'static str,
+}
+
+impl Default for Tool {
+    fn default() -> Self {
+        Self { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") }
+    }
+}
+
+/// The instrument's own cost on this machine, measured before the run.
+#[derive(Debug, Serialize)]
+pub struct Instrument {
+    /// Latency of the command that does nothing, through the same compiled loop.
+    pub floor_ns: Summary,
+    /// Gaps in a spin on the measuring processor.
+    pub noise: Noise,
+}
+
+/// The other end.
+#[derive(Debug, Serialize)]
+pub struct PeerFacts {
+    /// As it was given with `--peer`.
+    pub name: String,
+    /// The address that it was reached at.
+    pub address: String,
+    /// Its host name.
+    pub hostname: Option<String>,
+    /// Its lat-probe version.
+    pub version: String,
+    /// Its end of the RDMA path.
+    pub rdma: Option<RdmaGranted>,
+}
+
+/// One measured point.
+#[derive(Debug, Serialize)]
+pub struct Point {
+    /// What was asked for.
+    pub config: Config,
+    /// What was granted.
+    pub granted: Granted,
+    /// What one number spans.
+    pub convention: Convention,
+    /// `closed`: a command is issued when the one before has completed.
+    #[serde(rename = "loop")]
+    pub loop_kind: LoopKind,
+    /// Latency of a command.
+    pub latency_ns: Summary,
+    /// Hand-over alone, with `--phases`.
+    pub submit_ns: Option<Summary>,
+    /// From hand-over to completion, with `--phases`.
+    pub wait_ns: Option<Summary>,
+    /// Latency from the intended start, for paced load.
+    pub response_ns: Option<Summary>,
+    /// Distribution of the latency.
+    pub histogram: Histogram,
+    /// The ten largest samples.
+    pub outliers: Vec<Outlier>,
+    /// The run in hundredths.
+    pub timeline: Vec<Window>,
+    /// Distribution of depth and batches; null at depth one, where both are always 1.
+    pub depth: Option<()>,
+    /// Commands and bytes per second.
+    pub throughput: Throughput,
+    /// What happened to the measuring thread and its processor.
+    pub cpu: CpuUse,
+    /// Memory in use.
+    pub memory: MemoryUse,
+    /// Whether the bytes of the last command were checked, and what came of it.
+    pub verified: Verified,
+    /// Failed or lost commands by name; they are in no statistic.
+    pub errors: BTreeMap<String, u64>,
+    /// What ended the run.
+    pub ended_by: EndedBy,
+    /// Why, in words, if it was not as asked.
+    pub ended_because: Option<String>,
+    /// Whether there are fewer commands than asked for.
+    pub partial: bool,
+    /// File of raw samples, where one was written.
+    pub samples_file: Option<String>,
+}
+
+/// How commands are issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LoopKind {
+    /// The next command waits for the one before.
+    Closed,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, Serialize)]
+pub struct Config {
+    /// The engine.
+    pub engine: EngineKind,
+    /// Outstanding commands.
+    pub qd: u32,
+    /// Payload bytes of a command; null for engines that move no data.
+    pub bs_bytes: Option<u64>,
+    /// Measuring threads.
+    pub jobs: u32,
+    /// Direction of block engines; null for others.
+    pub rw: Option<String>,
+    /// How completions are awaited.
+    pub completion: Completion,
+    /// Processors of the measuring threads.
+    pub cpus: Vec<usize>,
+    /// Processor of the responder in this process, where there is one.
+    pub peer_cpu: Option<usize>,
+    /// Commands to measure; null for as many as the time allows.
+    pub count: Option<u64>,
+    /// Longest time to measure.
+    pub duration_ns: Option<u64>,
+    /// Commands discarded first.
+    pub warmup: u64,
+    /// Clock asked for.
+    pub clock: ClockChoice,
+    /// Whether submit and wait are stamped apart.
+    pub phases: bool,
+    /// Whether round trips are halved.
+    pub half_rtt: bool,
+    /// Where the other end is; null for loopback.
+    pub peer: Option<String>,
+    /// The wait of the spin engine.
+    pub delay_ns: Option<u64>,
+    /// RDMA choices; null for other engines.
+    pub rdma: Option<RdmaOptions>,
+}
+
+/// Rates over the measured part.
+#[derive(Debug, Default, Serialize)]
+pub struct Throughput {
+    /// Commands per second.
+    pub ops_per_s: Option<f64>,
+    /// Payload bytes per second; null for engines that move no data.
+    pub bytes_per_s: Option<f64>,
+    /// Time from one hand-over to the next, on average.
+    pub period_ns: Option<f64>,
+    /// Commands per second over the windows of the timeline.
+    pub interval: Interval,
+}
+
+/// What happened to the measuring thread and its processor during the measured part.
+#[derive(Debug, Serialize)]
+pub struct CpuUse {
+    /// Counters, as differences.
+    #[serde(flatten)]
+    pub usage: UsageDelta,
+    /// Whether the thread left its processor.
+    pub migrated: bool,
+}
+
+/// Memory in use.
+#[derive(Debug, Serialize)]
+pub struct MemoryUse {
+    /// Data buffer.
+    pub buffer_bytes: u64,
+    /// Stamps.
+    pub sample_bytes: u64,
+    /// Memory for each outstanding command; null at depth one.
+    pub bytes_per_outstanding: Option<u64>,
+}
+
+/// What came of checking the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verified {
+    /// The bytes of the last command are right, at every end that received some.
+    Yes,
+    /// They are not.
+    No,
+    /// The engine moves no data.
+    NotApplicable,
+    /// The run ended before they could be checked.
+    NotChecked,
+}
+
+/// What ended a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EndedBy {
+    /// The count was reached.
+    Count,
+    /// The time was reached.
+    Duration,
+    /// The room for samples was used up before the time was.
+    Samples,
+    /// SIGINT or SIGTERM.
+    Signal,
+    /// A failure.
+    Error,
+}

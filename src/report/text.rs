@@ -1,0 +1,198 @@
+//! The result as a person reads it at a glance. Numbers first, then what they rest on, doubts last.
+
+use std::fmt::{self, Write};
+
+use super::result::{Config, EndedBy, Point, RunResult, Verified};
+use crate::{
+    engine::{Convention, Granted, RdmaGranted},
+    stats::Summary,
+    timing::Source,
+    units::{format_bytes, format_count, format_ns},
+};
+
+/// Writes the whole report.
+pub fn render(result: &RunResult) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_report(&mut text, result);
+    text
+}
+
+fn write_report(text: &mut String, result: &RunResult) -> fmt::Result {
+    for point in &result.points {
+        write_headline(text, &point.config, result)?;
+        write_point(text, point)?;
+        writeln!(text)?;
+    }
+    write_instrument(text, result)?;
+    if let Some(point) = result.points.first() {
+        write_granted(text, &point.granted)?;
+    }
+    for warning in &result.warnings {
+        writeln!(text, "warning    {} [{}]", warning.message, warning.code)?;
+    }
+    Ok(())
+}
+
+fn write_headline(text: &mut String, config: &Config, result: &RunResult) -> fmt::Result {
+    write!(text, "{}", config.engine)?;
+    if let Some(bytes) = config.bs_bytes {
+        write!(text, ", {} B", format_bytes(bytes).replace('k', " Ki").replace('M', " Mi").replace('G', " Gi"))?;
+    }
+    if let Some(delay) = config.delay_ns {
+        write!(text, " {}", format_ns(delay as f64))?;
+    }
+    write!(text, ", depth {}", config.qd)?;
+    match &result.peer {
+        Some(peer) => write!(text, ", peer {} ({})", peer.name, peer.address)?,
+        None if config.rdma.is_some() => write!(text, ", loopback")?,
+        None => {}
+    }
+    if let Some(label) = &result.label {
+        write!(text, ", {label}")?;
+    }
+    writeln!(text)
+}
+
+fn write_point(text: &mut String, point: &Point) -> fmt::Result {
+    let n = format_count(point.latency_ns.n);
+    let convention = match point.convention {
+        Convention::Completion => "until the completion was seen",
+        Convention::RoundTrip => "there and back",
+        Convention::HalfRoundTrip => "half of there and back",
+    };
+    write!(text, "{n} commands, {convention}")?;
+    if let Some(rate) = point.throughput.ops_per_s {
+        write!(text, ", {}/s", format_count(rate.round() as u64))?;
+    }
+    if point.partial {
+        let reason = point.ended_because.as_deref().unwrap_or("it was stopped");
+        write!(text, " — partial: {reason}")?;
+    } else if point.ended_by == EndedBy::Samples {
+        write!(text, " — ended when the room for samples was used up")?;
+    }
+    writeln!(text, "\n")?;
+    text.push_str(&table(&[
+        ("latency", Some(&point.latency_ns)),
+        ("submit", point.submit_ns.as_ref()),
+        ("wait", point.wait_ns.as_ref()),
+    ]));
+    match point.verified {
+        Verified::Yes => writeln!(text, "\nThe bytes of the last command were checked: they are right.")?,
+        Verified::No => {
+            writeln!(text, "\nVERIFICATION FAILED: the bytes that arrived are not the bytes that were sent.")?
+        }
+        Verified::NotChecked => writeln!(text, "\nThe bytes were not checked: the run ended before they could be.")?,
+        Verified::NotApplicable => {}
+    }
+    Ok(())
+}
+
+/// A table of summaries, one row each; rows without a summary are left out.
+pub fn table(rows: &[(&str, Option<&Summary>)]) -> String {
+    let columns = ["min", "p50", "p90", "p99", "p99.9", "p99.99", "max", "mean", "stddev"];
+    let mut text = format!("{:>9}", "");
+    for column in columns {
+        let _ = write!(text, " {column:>9}");
+    }
+    text.push('\n');
+    for (name, summary) in rows {
+        let Some(summary) = summary else { continue };
+        let p = &summary.percentiles;
+        let values = [summary.min, p.p50, p.p90, p.p99, p.p99_9, p.p99_99, summary.max, summary.mean, summary.stddev];
+        let _ = write!(text, "{name:>9}");
+        for value in values {
+            let _ = write!(text, " {:>9}", value.map_or_else(|| "–".into(), format_ns));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn write_instrument(text: &mut String, result: &RunResult) -> fmt::Result {
+    let floor = &result.instrument.floor_ns;
+    if let Some(p50) = floor.percentiles.p50 {
+        write!(text, "floor      {} p50", format_ns(p50))?;
+        if let Some(p99) = floor.percentiles.p99 {
+            write!(text, ", {} p99", format_ns(p99))?;
+        }
+        write!(text, ": what this loop shows for no command at all")?;
+        let first = result.points.first().and_then(|point| point.latency_ns.percentiles.p50);
+        if let Some(command) = first.filter(|&command| command > 0.0) {
+            write!(text, " ({:.2} % of the p50 above)", 100.0 * p50 / command)?;
+        }
+        writeln!(text)?;
+    }
+    let clock = &result.clock;
+    let name = match clock.source {
+        Source::Tsc if clock.forced => "tsc (forced)",
+        Source::Tsc => "tsc",
+        Source::Monotonic => "monotonic",
+    };
+    write!(text, "clock      {name}, {} a read", format_ns(clock.read_cost_ns))?;
+    if let Some(drift) = clock.drift_ppm {
+        write!(text, ", drift {drift:.1} ppm over the run")?;
+    }
+    writeln!(text)?;
+    let noise = &result.instrument.noise;
+    writeln!(
+        text,
+        "noise      {} gaps over 1 µs in {}, largest {}, {:.3} % of the time stolen",
+        noise.gaps_over_1us,
+        format_ns(noise.window_ns),
+        format_ns(noise.max_gap_ns),
+        100.0 * noise.stolen_fraction
+    )?;
+    let cpus: Vec<_> = result.points.iter().flat_map(|point| &point.config.cpus).collect();
+    if let Some(cpu) = cpus.first() {
+        let kernel = result.host.kernel.as_deref().unwrap_or("unknown kernel");
+        write!(text, "host       CPU {cpu}, {kernel}")?;
+        if let Some(hypervisor) = &result.host.hypervisor {
+            write!(text, ", in a virtual machine ({hypervisor})")?;
+        }
+        writeln!(text)?;
+    }
+    Ok(())
+}
+
+fn write_granted(text: &mut String, granted: &Granted) -> fmt::Result {
+    for (name, end) in [("path", &granted.rdma), ("far end", &granted.remote)] {
+        if let Some(end) = end {
+            write_end(text, name, end)?;
+        }
+    }
+    if let Some(buffer) = &granted.buffer {
+        write!(text, "buffer     {} bytes in pages of {}", buffer.bytes, format_bytes(buffer.page_bytes))?;
+        if let Some(node) = buffer.numa_node {
+            write!(text, " on NUMA node {node}")?;
+        }
+        writeln!(text)?;
+    }
+    Ok(())
+}
+
+fn write_end(text: &mut String, name: &str, end: &RdmaGranted) -> fmt::Result {
+    write!(text, "{name:<10} {}:{}, {}", end.device, end.port, end.transport.name())?;
+    write!(text, " over {} (GID {}: {})", end.gid_type, end.gid_index, end.gid)?;
+    write!(text, ", MTU {}", end.mtu_bytes)?;
+    if end.read_depth > 0 {
+        write!(text, ", read depth {}", end.read_depth)?;
+    }
+    let inline = if end.inline { "payload inline" } else { "payload from memory" };
+    writeln!(text, ", {inline}, by {}", end.connected_by)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_a_column_for_each_figure_and_a_dash_for_what_is_undefined() {
+        let summary = Summary::of_sorted(&(1..=200).map(|n| n * 100).collect::<Vec<u64>>(), 1.0);
+        let text = table(&[("latency", Some(&summary)), ("submit", None)]);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        assert!(lines[1].contains("10.00 µs") && lines[1].contains('–'), "{text}");
+        assert_eq!(lines[0].chars().count(), lines[1].chars().count());
+    }
+}
