@@ -13,11 +13,16 @@
 //! | 1 | `sys`, `timing::tsc` | all `unsafe`, thin and owned |
 //! | 0 | [`error`], [`units`] | |
 
+pub mod cli;
 pub mod engine;
 pub mod error;
 pub mod host;
 pub mod measure;
 pub mod peer;
+pub mod probe;
+pub mod report;
+pub mod run;
 pub mod stats;
+mod sys;
 pub mod timing;
 pub mod units;

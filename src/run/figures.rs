@@ -1,0 +1,128 @@
+//! From the samples of one point to its entry in the result.
+
+use std::collections::BTreeMap;
+
+use super::job::Job;
+use crate::{
+    engine::{Convention, EngineKind, Granted},
+    measure::{End, Stamped, Stop},
+    report::result::{Config, CpuUse, EndedBy, LoopKind, MemoryUse, Point, Throughput, Verified},
+    stats::{Interval, Scale, Summary, histogram, outliers, timeline, windowed_rate},
+};
+
+/// Outliers kept of a run.
+const OUTLIERS: usize = 10;
+
+/// What was set up for the point.
+pub(super) struct Made {
+    pub granted: Granted,
+    pub bs_bytes: Option<u64>,
+    /// Whether there is data to verify.
+    pub verifiable: bool,
+}
+
+/// Computes every figure of a point.
+pub(super) fn point<S: Stamped>(job: &Job, samples: &[S], made: Made, end: End, cpu: CpuUse) -> Point {
+    let plan = job.plan;
+    let convention = plan.convention();
+    let scale = match convention {
+        Convention::HalfRoundTrip => Scale::halved(job.ticks_per_ns),
+        _ => Scale::of(job.ticks_per_ns),
+    };
+    let latencies = sorted(samples, |sample| sample.stop() - sample.start());
+    let phase = |ticks: fn(&S, u64) -> u64| {
+        let of = |sample: &S| ticks(sample, sample.submitted().unwrap_or(sample.start()));
+        plan.phases.then(|| Summary::of_sorted(&sorted(samples, of), scale.latency))
+    };
+    let timeline = timeline(samples, scale);
+    let ended_by = ended_by(end, plan.count.is_none());
+    let failed = matches!(end, End::Fault { .. }).then(|| ("failed_commands".to_string(), 1));
+    Point {
+        config: config(job, made.bs_bytes),
+        convention,
+        loop_kind: LoopKind::Closed,
+        latency_ns: Summary::of_sorted(&latencies, scale.latency),
+        submit_ns: phase(|sample, submitted| submitted - sample.start()),
+        wait_ns: phase(|sample, submitted| sample.stop() - submitted),
+        response_ns: None,
+        histogram: histogram(&latencies, scale.latency),
+        outliers: outliers(samples, OUTLIERS, scale),
+        depth: None,
+        throughput: throughput(samples, made.bs_bytes, job.ticks_per_ns, windowed_rate(&timeline)),
+        timeline,
+        cpu,
+        memory: MemoryUse {
+            buffer_bytes: made.granted.buffer.as_ref().map_or(0, |buffer| buffer.bytes),
+            sample_bytes: plan.capacity * size_of::<S>() as u64,
+            bytes_per_outstanding: None,
+        },
+        granted: made.granted,
+        verified: if made.verifiable { Verified::NotChecked } else { Verified::NotApplicable },
+        errors: failed.into_iter().collect::<BTreeMap<_, _>>(),
+        partial: matches!(ended_by, EndedBy::Signal | EndedBy::Error),
+        ended_by,
+        ended_because: None,
+        samples_file: None,
+    }
+}
+
+fn ended_by(end: End, by_time_alone: bool) -> EndedBy {
+    match end {
+        End::Count if by_time_alone => EndedBy::Samples,
+        End::Count => EndedBy::Count,
+        End::Duration => EndedBy::Duration,
+        End::Stopped(Stop::Interrupt | Stop::Terminate) => EndedBy::Signal,
+        End::Stopped(Stop::Stalled | Stop::PeerGone) | End::Fault { .. } => EndedBy::Error,
+    }
+}
+
+fn config(job: &Job, bs_bytes: Option<u64>) -> Config {
+    let (plan, placed) = (job.plan, job.placed);
+    let nanoseconds = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let responds_here = match plan.engine {
+        EngineKind::Rdma(verb) => verb.needs_responder() && plan.peer.is_none(),
+        EngineKind::Null | EngineKind::Spin => false,
+    };
+    Config {
+        engine: plan.engine,
+        qd: 1,
+        bs_bytes,
+        jobs: 1,
+        rw: None,
+        completion: plan.completion,
+        cpus: vec![placed.cpu],
+        peer_cpu: responds_here.then_some(placed.peer_cpu),
+        count: plan.count,
+        duration_ns: plan.duration.map(nanoseconds),
+        warmup: plan.warmup,
+        clock: plan.clock,
+        phases: plan.phases,
+        half_rtt: plan.half_rtt,
+        peer: plan.peer.as_ref().map(ToString::to_string),
+        delay_ns: (plan.engine == EngineKind::Spin).then(|| nanoseconds(plan.delay)),
+        rdma: matches!(plan.engine, EngineKind::Rdma(_)).then(|| plan.rdma.clone()),
+    }
+}
+
+/// Differences of stamps, sorted.
+pub(super) fn sorted<S: Stamped>(samples: &[S], ticks: impl Fn(&S) -> u64) -> Vec<u64> {
+    let mut values: Vec<u64> = samples.iter().map(ticks).collect();
+    values.sort_unstable();
+    values
+}
+
+fn throughput<S: Stamped>(samples: &[S], bs_bytes: Option<u64>, ticks_per_ns: f64, interval: Interval) -> Throughput {
+    let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return Throughput::default() };
+    let elapsed_ns = (last.stop() - first.start()) as f64 / ticks_per_ns;
+    if elapsed_ns <= 0.0 {
+        return Throughput::default();
+    }
+    let ops_per_s = samples.len() as f64 * 1e9 / elapsed_ns;
+    let steps = samples.len() as f64 - 1.0;
+    Throughput {
+        ops_per_s: Some(ops_per_s),
+        bytes_per_s: bs_bytes.map(|bytes| ops_per_s * bytes as f64),
+        period_ns: (steps > 0.0).then(|| (last.start() - first.start()) as f64 / ticks_per_ns / steps),
+        interval,
+    }
+}

@@ -1,0 +1,221 @@
+//! The order of a run: open the output, pin, calibrate, listen to the machine, measure each point, check the clock again,
+//! write.
+
+pub mod check;
+mod dispatch;
+pub mod engines;
+mod figures;
+mod job;
+mod monitor;
+#[cfg(feature = "rdma")]
+mod rdma;
+#[cfg(feature = "rdma")]
+pub mod serve;
+mod signals;
+mod warnings;
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use crate::{
+    error::{EXIT_INTERRUPTED, EXIT_TERMINATED, Error, Result},
+    host::{CpuSet, Cpus, HostFacts, Sysfs, cpu},
+    measure::{Stop, listen},
+    probe::Plan,
+    report::{
+        OutputFile, RunResult, json,
+        result::{Instrument, SCHEMA, Tool},
+        text,
+    },
+    timing::{Calibration, MonotonicRaw, Source, Tsc},
+};
+
+pub use signals::Signals;
+
+use dispatch::Measured;
+use job::Job;
+
+/// How long the machine is listened to before a run.
+const NOISE_WINDOW: Duration = Duration::from_millis(50);
+
+/// What stdout shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// A table for people.
+    #[default]
+    Text,
+    /// One JSON document.
+    Json,
+}
+
+/// What becomes of a result.
+#[derive(Clone, Debug, Default)]
+pub struct Reporting {
+    /// What stdout shows.
+    pub format: Format,
+    /// Where the JSON result goes as well.
+    pub output: Option<PathBuf>,
+    /// A name for the run.
+    pub label: Option<String>,
+    /// Facts that the user adds.
+    pub meta: BTreeMap<String, String>,
+    /// Whether progress is drawn, where stderr is a terminal.
+    pub progress: bool,
+}
+
+/// What a run came to, once its result is written.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The text for stdout.
+    pub stdout: String,
+    /// What failed, if something did; a partial result has been written all the same.
+    pub failure: Option<Error>,
+    /// The exit code.
+    pub exit_code: u8,
+}
+
+/// Carries out a plan and writes the result.
+///
+/// # Errors
+/// What kept the measurement from starting, or the result from being written. A failure after the first command is in
+/// [`Outcome::failure`], beside a partial result.
+pub fn measure(plan: &Plan, reporting: &Reporting) -> Result<Outcome> {
+    let output = reporting.output.as_deref().map(OutputFile::open).transpose()?;
+    let signals = Signals::install()?;
+    let placed = place(plan)?;
+    let started_at = timestamp(SystemTime::now());
+    let clock = Calibration::begin(plan.clock)?;
+    let job = Job::new(plan, &signals, &clock, &placed, reporting.progress);
+    let read_cost_ns = clock.facts().read_cost_ns;
+    let noise = match clock.facts().source {
+        Source::Tsc => listen::<Tsc>(NOISE_WINDOW, clock.ticks_per_ns(), read_cost_ns),
+        Source::Monotonic => listen::<MonotonicRaw>(NOISE_WINDOW, clock.ticks_per_ns(), read_cost_ns),
+    };
+    let floor_ns = job.floor();
+
+    let mut measured = Vec::new();
+    let mut failure = None;
+    for &bytes in &plan.points {
+        match dispatch::measure(&job, bytes) {
+            Ok(point) => measured.push(point),
+            // Points that were measured before are kept; with none, there is nothing to write.
+            Err(error) if measured.is_empty() => return Err(error),
+            Err(error) => {
+                failure = Some(error);
+                break;
+            }
+        }
+        failure = measured.last_mut().and_then(|last| last.failure.take());
+        if failure.is_some() || signals.received().is_some() {
+            break;
+        }
+    }
+    let clock = clock.finish()?;
+    let mut result = RunResult {
+        schema: SCHEMA,
+        tool: Tool::default(),
+        started_at,
+        label: reporting.label.clone(),
+        meta: reporting.meta.clone(),
+        host: HostFacts::read(&Sysfs::default(), Some(placed.cpu)),
+        clock,
+        instrument: Instrument { floor_ns, noise },
+        peer: None,
+        points: Vec::new(),
+        warnings: Vec::new(),
+    };
+    for Measured { point, peer, .. } in measured {
+        result.peer = result.peer.or(peer);
+        result.points.push(point);
+    }
+    result.warnings = warnings::of(&result, &placed);
+    finish(result, reporting, output, failure, signals.received())
+}
+
+fn finish(
+    result: RunResult,
+    reporting: &Reporting,
+    output: Option<OutputFile>,
+    failure: Option<Error>,
+    stop: Option<Stop>,
+) -> Result<Outcome> {
+    let document = json::to_string(&result)
+        .map_err(|source| Error::Output { path: reporting.output.clone().unwrap_or("<stdout>".into()), source })?;
+    if let Some(output) = output {
+        output.commit(document.as_bytes())?;
+    }
+    let exit_code = match (&failure, stop) {
+        (Some(error), _) => error.exit_code(),
+        (None, Some(Stop::Terminate)) => EXIT_TERMINATED,
+        (None, Some(_)) => EXIT_INTERRUPTED,
+        (None, None) => 0,
+    };
+    let stdout = match reporting.format {
+        Format::Json => document,
+        Format::Text => text::render(&result),
+    };
+    Ok(Outcome { stdout, failure, exit_code })
+}
+
+/// Where the threads run.
+#[derive(Clone, Debug)]
+pub(crate) struct Placed {
+    /// Processor of the measuring thread.
+    pub cpu: usize,
+    /// Processor of the responder, where it is in this process.
+    pub peer_cpu: usize,
+    /// Processors for everything else; empty if there is no other.
+    pub others: CpuSet,
+}
+
+/// Chooses processors, near the device where there is one, and pins this thread, which is the measuring one.
+fn place(plan: &Plan) -> Result<Placed> {
+    let cpus = Cpus::read();
+    for (cpu, option) in [(plan.cpu, "--cpu"), (plan.peer_cpu, "--peer-cpu")] {
+        if let Some(cpu) = cpu {
+            cpus.check_usable(cpu, option)?;
+        }
+    }
+    let near = dispatch::near_cpus(plan);
+    let taken: CpuSet = plan.peer_cpu.into_iter().collect();
+    let none = CpuSet::default();
+    let cpu = plan.cpu.or_else(|| cpus.choose(near.as_ref(), &taken)).or_else(|| cpus.choose(None, &none)).unwrap_or(0);
+    let taken: CpuSet = [cpu].into_iter().collect();
+    let peer_cpu = plan.peer_cpu.or_else(|| cpus.choose(near.as_ref(), &taken)).unwrap_or(cpu);
+    let others = cpus.usable().without(&taken);
+    cpu::pin_current(cpu)?;
+    Ok(Placed { cpu, peer_cpu, others })
+}
+
+/// RFC 3339 in UTC, to the second. The civil date is Howard Hinnant's `civil_from_days`.
+fn timestamp(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, second) = ((seconds / 86_400) as i64, seconds % 86_400);
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timestamps_are_rfc_3339() {
+        let at = |seconds| timestamp(UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(at(1_796_083_199), "2026-11-30T23:59:59Z");
+    }
+}

@@ -1,0 +1,147 @@
+//! The thread that watches a measurement from another processor: signals, stalls, the other end, progress.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::Signals;
+use crate::{
+    error::Error,
+    host::{CpuSet, cpu},
+    measure::{Control, Stop},
+    peer::{HEARTBEAT_INTERVAL, Running},
+    sys::interrupt::Sleeper,
+};
+
+/// How often the monitor looks.
+const TICK: Duration = Duration::from_millis(50);
+
+/// A wait for the command in flight after a signal, before it is given up.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Progress is drawn for anything that takes longer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What the monitor watches, and how.
+pub(crate) struct Monitor<'a> {
+    /// Shared with the measuring thread.
+    pub control: &'a Control,
+    /// Signals of the process.
+    pub signals: &'a Signals,
+    /// The measuring thread.
+    pub sleeper: Sleeper,
+    /// Commands in all, warm-up included, where that is known.
+    pub total: Option<u64>,
+    /// Time limit of the measured part.
+    pub duration: Option<Duration>,
+    /// Longest time without a completed command.
+    pub stall: Duration,
+    /// Whether progress may be drawn.
+    pub progress: bool,
+    /// The other end, if there is one.
+    pub peer: Option<&'a Running>,
+    /// Processors that this thread may run on; empty for no choice.
+    pub cpus: &'a CpuSet,
+}
+
+/// What moves from tick to tick.
+struct Seen {
+    started: Instant,
+    done: u64,
+    moved: Instant,
+    stopping: Option<Instant>,
+    beat: Instant,
+    bar: Option<ProgressBar>,
+    peer_failure: Option<Error>,
+}
+
+impl Monitor<'_> {
+    /// Watches until `finished`; returns why the other end is gone, if it is.
+    pub fn watch(&self, finished: &AtomicBool) -> Option<Error> {
+        if !self.cpus.is_empty() {
+            // Running on the measuring processor would only disturb; it is no reason to give up.
+            let _ = cpu::restrict_current(self.cpus);
+        }
+        let now = Instant::now();
+        let mut seen =
+            Seen { started: now, done: 0, moved: now, stopping: None, beat: now, bar: None, peer_failure: None };
+        while !finished.load(Relaxed) {
+            std::thread::park_timeout(TICK);
+            if finished.load(Relaxed) {
+                break;
+            }
+            self.tick(&mut seen);
+        }
+        if let Some(bar) = seen.bar {
+            bar.finish_and_clear();
+        }
+        seen.peer_failure
+    }
+
+    fn tick(&self, seen: &mut Seen) {
+        let now = Instant::now();
+        let done = self.control.done();
+        if done != seen.done {
+            (seen.done, seen.moved) = (done, now);
+        }
+        if let Some(stop) = self.signals.received() {
+            self.control.request(stop);
+        }
+        if seen.peer_failure.is_none()
+            && let Some(error) = self.look_at_peer(seen, now)
+        {
+            seen.peer_failure = Some(error);
+            self.control.request(Stop::PeerGone);
+        }
+        if now - seen.moved > self.stall {
+            self.control.request(Stop::Stalled);
+        }
+        if let Some(stop) = self.control.stop() {
+            self.give_up(seen, stop, now);
+        }
+        self.draw(seen, now);
+    }
+
+    /// Gives up the command in flight when it can no longer be expected to complete. The thread is woken at every tick,
+    /// since it may have fallen asleep just after the last one.
+    fn give_up(&self, seen: &mut Seen, stop: Stop, now: Instant) {
+        let since = *seen.stopping.get_or_insert(now);
+        let grace = match stop {
+            Stop::Interrupt | Stop::Terminate => GRACE,
+            Stop::Stalled | Stop::PeerGone => Duration::ZERO,
+        };
+        if now - since.max(seen.moved) >= grace {
+            self.control.abandon();
+            self.sleeper.wake();
+        }
+    }
+
+    fn look_at_peer(&self, seen: &mut Seen, now: Instant) -> Option<Error> {
+        let peer = self.peer?;
+        if now - seen.beat < HEARTBEAT_INTERVAL {
+            return peer.peer_alive().err();
+        }
+        seen.beat = now;
+        peer.progress(seen.done, self.total).err()
+    }
+
+    fn draw(&self, seen: &mut Seen, now: Instant) {
+        let elapsed = now - seen.started;
+        if !self.progress || elapsed < PATIENCE {
+            return;
+        }
+        let bar = seen.bar.get_or_insert_with(|| {
+            let bar = ProgressBar::new(1000);
+            let style = ProgressStyle::with_template("{wide_bar} {percent:>3} % {msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        });
+        let by_count = self.total.map_or(0.0, |total| seen.done as f64 / total.max(1) as f64);
+        let by_time = self.duration.map_or(0.0, |limit| elapsed.as_secs_f64() / limit.as_secs_f64().max(1e-9));
+        bar.set_position((by_count.max(by_time).min(1.0) * 1000.0) as u64);
+        bar.set_message(format!("{} commands", seen.done));
+    }
+}

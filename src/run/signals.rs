@@ -1,0 +1,50 @@
+//! SIGINT and SIGTERM: the first one asks for a partial result, the second one ends the process at once.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+};
+
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    flag,
+};
+
+use crate::{
+    error::{EXIT_INTERRUPTED, EXIT_TERMINATED, Error, Result},
+    measure::Stop,
+};
+
+/// The signals that ask for an end, as flags.
+#[derive(Debug)]
+pub struct Signals {
+    received: Arc<AtomicUsize>,
+}
+
+impl Signals {
+    /// Takes over both signals for the rest of the process.
+    ///
+    /// # Errors
+    /// The errno of `sigaction`.
+    pub fn install() -> Result<Self> {
+        let received = Arc::new(AtomicUsize::new(0));
+        let armed = Arc::new(AtomicBool::new(false));
+        for (signal, code) in [(SIGINT, EXIT_INTERRUPTED), (SIGTERM, EXIT_TERMINATED)] {
+            // The order matters: the first signal finds the shutdown not armed yet, and arms it.
+            flag::register_conditional_shutdown(signal, i32::from(code), Arc::clone(&armed))
+                .and_then(|_| flag::register(signal, Arc::clone(&armed)))
+                .and_then(|_| flag::register_usize(signal, Arc::clone(&received), signal as usize))
+                .map_err(|source| Error::call(format!("signal {signal}"), "sigaction", source, ""))?;
+        }
+        Ok(Self { received })
+    }
+
+    /// The signal that came, as a reason to stop.
+    pub fn received(&self) -> Option<Stop> {
+        match self.received.load(Relaxed) as i32 {
+            SIGINT => Some(Stop::Interrupt),
+            SIGTERM => Some(Stop::Terminate),
+            _ => None,
+        }
+    }
+}

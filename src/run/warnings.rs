@@ -1,0 +1,109 @@
+//! Doubts that a finished run raises by itself. Refusals are errors elsewhere; what stands here did not stop the run.
+
+use super::Placed;
+use crate::{
+    report::{
+        RunResult, Warning,
+        result::{EndedBy, Point},
+    },
+    timing::Source,
+};
+
+/// A drift beyond this is a doubt (100 ppm); far beyond it the clock is an error.
+const DRIFT_DOUBT_PPM: f64 = 100.0;
+
+/// A share of the median beyond which the instrument's floor matters: 5 %.
+const FLOOR_SHARE: f64 = 0.05;
+
+/// All doubts about a result.
+pub(super) fn of(result: &RunResult, placed: &Placed) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code: &str, message: String| warnings.push(Warning::new(code, message));
+    clock(result, &mut warn);
+    machine(result, placed, &mut warn);
+    for point in &result.points {
+        of_point(result, point, &mut warn);
+    }
+    // Every point of a sweep raises the same doubt about the path; once is enough.
+    let mut seen = Vec::new();
+    warnings.retain(|warning| {
+        !seen.contains(&warning.clone()) && {
+            seen.push(warning.clone());
+            true
+        }
+    });
+    warnings
+}
+
+fn clock(result: &RunResult, warn: &mut impl FnMut(&str, String)) {
+    let clock = &result.clock;
+    if let (Source::Monotonic, Some(doubt)) = (clock.source, &clock.tsc_doubt) {
+        let cost = clock.read_cost_ns;
+        warn("clock-monotonic", format!("{doubt}: the monotonic clock is used, each read costs {cost:.0} ns"));
+    }
+    if clock.forced {
+        let doubt = clock.tsc_doubt.as_deref().unwrap_or("its rate is not known to be steady");
+        warn("clock-forced", format!("the time stamp counter was forced although {doubt}"));
+    }
+    if let Some(drift) = clock.drift_ppm.filter(|drift| drift.abs() > DRIFT_DOUBT_PPM) {
+        warn(
+            "clock-drift",
+            format!("the clock drifted by {drift:.0} ppm during the run; long latencies are off by as much"),
+        );
+    }
+}
+
+fn machine(result: &RunResult, placed: &Placed, warn: &mut impl FnMut(&str, String)) {
+    if let Some(hypervisor) = &result.host.hypervisor {
+        warn("hypervisor", format!("this is a virtual machine ({hypervisor}): latencies include what the host does"));
+    }
+    if placed.others.is_empty() {
+        warn(
+            "one-cpu",
+            "there is one processor: signals, progress and the responder share it with the measurement".into(),
+        );
+    }
+    if let Some(governor) = result.host.governor.as_deref().filter(|governor| *governor != "performance") {
+        warn("governor", format!("the frequency governor is {governor}; `performance` keeps the clock rate steady"));
+    }
+    let noise = &result.instrument.noise;
+    if noise.stolen_fraction > 0.01 {
+        let (share, largest) = (100.0 * noise.stolen_fraction, noise.max_gap_ns / 1000.0);
+        warn(
+            "noise",
+            format!("{share:.1} % of the time was taken from the measuring thread, up to {largest:.0} µs at once"),
+        );
+    }
+}
+
+fn of_point(result: &RunResult, point: &Point, warn: &mut impl FnMut(&str, String)) {
+    let floor = result.instrument.floor_ns.percentiles.p50;
+    if let (Some(floor), Some(p50)) = (floor, point.latency_ns.percentiles.p50)
+        && point.config.engine != crate::engine::EngineKind::Null
+        && floor > FLOOR_SHARE * p50
+    {
+        warn("floor", format!("the instrument's floor is {:.0} % of the p50", 100.0 * floor / p50));
+    }
+    if point.cpu.migrated {
+        warn("migrated", "the measuring thread was moved to another processor: do not use this result".into());
+    }
+    if point.ended_by == EndedBy::Samples {
+        let n = point.latency_ns.n;
+        warn("samples-full", format!("the run ended after {n} commands, when the room for samples was used up"));
+    }
+    if let Some(lost) = point.errors.get("lost_messages") {
+        warn("lost-messages", format!("{lost} messages never arrived; their commands are in the figures as sent"));
+    }
+    let ends = [&point.granted.rdma, &point.granted.remote];
+    if let Some(end) = ends.into_iter().flatten().find(|end| end.software) {
+        let device = &end.device;
+        warn("software-rdma", format!("{device} is software RDMA: the figures are the kernel's, not a NIC's"));
+    }
+    let responder_shares = point.config.peer_cpu.is_some_and(|cpu| point.config.cpus.contains(&cpu));
+    if responder_shares {
+        warn(
+            "cpu-shared",
+            "initiator and responder share a processor: each waits for the other to be scheduled".into(),
+        );
+    }
+}
