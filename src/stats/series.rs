@@ -1,10 +1,12 @@
 //! Samples in the order of time: the largest ones with their place, windows over the run, and the rate in them.
 
+use std::{cmp::Reverse, collections::BinaryHeap};
+
 use serde::{Deserialize, Serialize};
 
 use super::{
     Scale,
-    summary::{nearest_rank, round_picoseconds},
+    summary::{nearest_rank, round_picoseconds, supported},
 };
 use crate::timing::Stamps;
 
@@ -29,7 +31,7 @@ pub struct Window {
     pub at_ns: f64,
     /// Commands that began in it.
     pub n: u64,
-    /// Median, or null where no command began.
+    /// Median; null for fewer than 2 commands.
     pub p50_ns: Option<f64>,
     /// 99th percentile; null for fewer than 100 commands.
     pub p99_ns: Option<f64>,
@@ -55,20 +57,20 @@ pub struct Interval {
 /// The `most` largest samples, largest first; of equal ones the earlier first.
 pub fn outliers<S: Stamps>(samples: &[S], most: usize, scale: Scale) -> Vec<Outlier> {
     let Some(origin) = samples.first().map(Stamps::start) else { return Vec::new() };
-    let latency = |index: &usize| samples[*index].stop() - samples[*index].start();
-    let mut indexes: Vec<usize> = (0..samples.len()).collect();
-    let order = |a: &usize, b: &usize| latency(b).cmp(&latency(a)).then(a.cmp(b));
-    if indexes.len() > most {
-        indexes.select_nth_unstable_by(most, order);
-        indexes.truncate(most);
+    // The smallest of the largest ones is on top, so that each sample is compared with one other.
+    let mut largest = BinaryHeap::with_capacity(most + 1);
+    for (index, sample) in samples.iter().enumerate() {
+        largest.push(Reverse((sample.stop() - sample.start(), Reverse(index))));
+        if largest.len() > most {
+            largest.pop();
+        }
     }
-    indexes.sort_unstable_by(order);
-    let outlier = |index: usize| Outlier {
+    let outlier = |Reverse((latency, Reverse(index))): Reverse<(u64, Reverse<usize>)>| Outlier {
         index: index as u64,
         at_ns: round_picoseconds((samples[index].start() - origin) as f64 / scale.time),
-        latency_ns: round_picoseconds(latency(&index) as f64 / scale.latency),
+        latency_ns: round_picoseconds(latency as f64 / scale.latency),
     };
-    indexes.into_iter().map(outlier).collect()
+    largest.into_sorted_vec().into_iter().map(outlier).collect()
 }
 
 /// The run in up to 100 windows of equal length, none left out, even those in which no command began.
@@ -88,12 +90,12 @@ pub fn timeline<S: Stamps>(samples: &[S], scale: Scale) -> Vec<Window> {
         latencies.clear();
         latencies.extend(inside.iter().map(|sample| sample.stop() - sample.start()));
         latencies.sort_unstable();
-        let p99 = if latencies.len() >= 100 { nearest_rank(&latencies, 99_000) } else { None };
+        let percentile = |q| if supported(count, q) { nearest_rank(&latencies, q).map(ns) } else { None };
         windows.push(Window {
             at_ns: round_picoseconds((number * length) as f64 / scale.time),
             n: count as u64,
-            p50_ns: nearest_rank(&latencies, 50_000).map(ns),
-            p99_ns: p99.map(ns),
+            p50_ns: percentile(50_000),
+            p99_ns: percentile(99_000),
             max_ns: latencies.last().copied().map(ns),
         });
     }

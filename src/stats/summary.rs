@@ -63,7 +63,7 @@ pub fn nearest_rank(sorted: &[u64], q_thousandths: u64) -> Option<u64> {
 }
 
 /// Whether `n` samples can support the percentile: n·(1−q) ≥ 1.
-fn supported(n: usize, q_thousandths: u64) -> bool {
+pub(super) fn supported(n: usize, q_thousandths: u64) -> bool {
     n as u128 * u128::from(WHOLE - q_thousandths) >= u128::from(WHOLE)
 }
 
