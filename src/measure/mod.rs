@@ -184,11 +184,9 @@ mod tests {
         let mut samples = filled::<Sample>(20);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                while control.done() == 0 && !control.abandoned() {
-                    std::thread::sleep(Duration::from_millis(20));
-                    control.request(Stop::Stalled);
-                    control.abandon();
-                }
+                std::thread::sleep(Duration::from_millis(20));
+                control.request(Stop::Stalled);
+                control.abandon();
             });
             let (done, end) = run::<_, MonotonicRaw, _>(&mut engine, &mut samples, Limits::default(), &control);
             assert_eq!((done, end), (10, End::Stopped(Stop::Stalled)));

@@ -17,6 +17,9 @@ pub const MAX_SAMPLES: u64 = 1 << 26;
 /// Samples kept of a run that only a time limits: 256 MiB of stamps.
 const SAMPLES_BY_DURATION: u64 = 1 << 24;
 
+/// Largest integer that a result can hold: JSON readers keep 53 bits.
+const MAX_INTEGER: u64 = (1 << 53) - 1;
+
 const DEFAULT_COUNT: u64 = 100_000;
 const DEFAULT_DELAY: Duration = Duration::from_micros(10);
 const DEFAULT_RDMA_BYTES: u64 = 8;
@@ -72,6 +75,12 @@ impl Plan {
         }
         if spec.duration.is_some_and(|time| time.is_zero()) {
             return Err(range("--duration", 0, "longer than nothing"));
+        }
+        if spec.warmup > MAX_INTEGER {
+            return Err(range("--warmup", spec.warmup, &format!("at most {MAX_INTEGER}")));
+        }
+        if spec.duration.is_some_and(|time| time.as_nanos() > u128::from(MAX_INTEGER)) {
+            return Err(Error::usage("--duration is out of range (allowed: at most 2501h)"));
         }
         let count = match (spec.count, spec.duration) {
             (None, None) => Some(DEFAULT_COUNT),
