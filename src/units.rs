@@ -77,6 +77,15 @@ pub fn format_bytes(bytes: u64) -> String {
     bytes.to_string()
 }
 
+/// Prints a byte size for reading: `8 B`, `4 KiB`, `1 MiB`.
+pub fn format_size(bytes: u64) -> String {
+    let short = format_bytes(bytes);
+    match short.strip_suffix(['k', 'M', 'G']) {
+        Some(number) => format!("{number} {}iB", short[number.len()..].to_uppercase()),
+        None => format!("{short} B"),
+    }
+}
+
 /// Prints nanoseconds with four significant digits at least and a unit that a person reads at a glance.
 pub fn format_ns(ns: f64) -> String {
     let (value, unit) = match ns.abs() {
@@ -183,6 +192,14 @@ mod tests {
         assert_eq!(format_ns(9_999.0), "9999 ns");
         assert_eq!(format_ns(77_472.0), "77.47 µs");
         assert_eq!(format_ns(12_000_000.0), "12.00 ms");
+    }
+
+    #[test]
+    fn sizes_are_printed_with_their_unit() {
+        assert_eq!(
+            [0, 8, 4096, 1 << 20, 3 << 30, 1000].map(format_size),
+            ["0 B", "8 B", "4 KiB", "1 MiB", "3 GiB", "1000 B"]
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::{
     engine::{Convention, Granted, RdmaGranted},
     stats::Summary,
     timing::Source,
-    units::{format_bytes, format_count, format_ns},
+    units::{format_count, format_ns, format_size},
 };
 
 /// Writes the whole report.
@@ -37,7 +37,7 @@ fn write_report(text: &mut String, result: &RunResult) -> fmt::Result {
 fn write_headline(text: &mut String, config: &Config, result: &RunResult) -> fmt::Result {
     write!(text, "{}", config.engine)?;
     if let Some(bytes) = config.bs_bytes {
-        write!(text, ", {} B", format_bytes(bytes).replace('k', " Ki").replace('M', " Mi").replace('G', " Gi"))?;
+        write!(text, ", {}", format_size(bytes))?;
     }
     if let Some(delay) = config.delay_ns {
         write!(text, " {}", format_ns(delay as f64))?;
@@ -162,7 +162,7 @@ fn write_granted(text: &mut String, granted: &Granted) -> fmt::Result {
         }
     }
     if let Some(buffer) = &granted.buffer {
-        write!(text, "buffer     {} bytes in pages of {}", buffer.bytes, format_bytes(buffer.page_bytes))?;
+        write!(text, "buffer     {} in pages of {}", format_size(buffer.bytes), format_size(buffer.page_bytes))?;
         if let Some(node) = buffer.numa_node {
             write!(text, " on NUMA node {node}")?;
         }
@@ -175,8 +175,8 @@ fn write_end(text: &mut String, name: &str, end: &RdmaGranted) -> fmt::Result {
     write!(text, "{name:<10} {}:{}, {}", end.device, end.port, end.transport.name())?;
     write!(text, " over {} (GID {}: {})", end.gid_type, end.gid_index, end.gid)?;
     write!(text, ", MTU {}", end.mtu_bytes)?;
-    if end.read_depth > 0 {
-        write!(text, ", read depth {}", end.read_depth)?;
+    if let Some(depth) = end.read_depth {
+        write!(text, ", read depth {depth}")?;
     }
     let inline = if end.inline { "payload inline" } else { "payload from memory" };
     writeln!(text, ", {inline}, by {}", end.connected_by)
