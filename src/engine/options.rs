@@ -152,8 +152,8 @@ pub struct RdmaGranted {
     pub inline_limit_bytes: u32,
     /// Whether this end's payload goes inline.
     pub inline: bool,
-    /// Outstanding READs and atomics that this end may have as initiator.
-    pub read_depth: u8,
+    /// READs and atomics that this end may have outstanding as initiator; null before it is connected, and for datagrams.
+    pub read_depth: Option<u8>,
     /// How completions are awaited.
     pub completion: Completion,
     /// Queue pair number.

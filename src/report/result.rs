@@ -191,7 +191,7 @@ pub struct Throughput {
     pub interval: Interval,
 }
 
-/// What happened to the measuring thread and its processor during the measured part.
+/// What happened to the measuring thread and its processor, from the first warm-up command to the last measured one.
 #[derive(Debug, Serialize)]
 pub struct CpuUse {
     /// Counters, as differences.

@@ -125,7 +125,7 @@ impl Ready<'_> {
             control: &control,
             signals: self.job.signals,
             sleeper,
-            total: plan.count.map(|count| count + plan.warmup),
+            total: plan.count.map(|count| count.saturating_add(plan.warmup)),
             duration: plan.duration,
             stall,
             progress: self.job.progress,

@@ -144,9 +144,9 @@ fn finish(
 ) -> Result<Outcome> {
     let document = json::to_string(&result)
         .map_err(|source| Error::Output { path: reporting.output.clone().unwrap_or("<stdout>".into()), source })?;
-    if let Some(output) = output {
-        output.commit(document.as_bytes())?;
-    }
+    // A result that cannot be stored is still shown.
+    let stored = output.map_or(Ok(()), |output| output.commit(document.as_bytes()));
+    let failure = failure.or(stored.err());
     let exit_code = match (&failure, stop) {
         (Some(error), _) => error.exit_code(),
         (None, Some(Stop::Terminate)) => EXIT_TERMINATED,

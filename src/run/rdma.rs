@@ -44,6 +44,10 @@ pub(super) struct Hello {
     pub version: String,
     pub hostname: Option<String>,
     pub token: Option<String>,
+    /// Processor that the client measures on, and the boot that it runs in: if that is the server's own, both are on one
+    /// machine, and the responder must keep off that processor.
+    pub cpu: usize,
+    pub boot_id: Option<String>,
     pub request: Request,
 }
 
@@ -260,6 +264,8 @@ fn with_peer(job: &Job, peer: &PeerAddress, request: Request) -> Result<Measured
         version: env!("CARGO_PKG_VERSION").into(),
         hostname: hostname(),
         token: job.plan.token.clone(),
+        cpu: job.placed.cpu,
+        boot_id: boot_id(),
         request: request.clone(),
     };
     let (greeted, welcome) = client.greet::<Welcome>(&hello)?;
@@ -312,6 +318,11 @@ fn with_peer(job: &Job, peer: &PeerAddress, request: Request) -> Result<Measured
         rdma: Some(far),
     };
     Ok(conclude(run, &initiator, verdict, Some(facts)))
+}
+
+/// What tells this boot of this machine from any other.
+pub(super) fn boot_id() -> Option<String> {
+    Sysfs::default().read_word("/proc/sys/kernel/random/boot_id")
 }
 
 pub(super) fn hostname() -> Option<String> {

@@ -17,7 +17,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::{
     Signals,
-    rdma::{Done, Hello, RunPlan, Welcome, beside, hostname, judge, settle, step_timeout},
+    rdma::{Done, Hello, RunPlan, Welcome, beside, boot_id, hostname, judge, settle, step_timeout},
 };
 use crate::{
     engine::{
@@ -33,11 +33,11 @@ use crate::{
     host::{CpuSet, Cpus, Sysfs},
     measure::Stop,
     peer::{
-        Admission, Cidr, Event, HEARTBEAT_TIMEOUT, PeerAddress, STEP_TIMEOUT, Server, server::Answered,
-        session::Session,
+        Admission, Cidr, Event, HEARTBEAT_TIMEOUT, PeerAddress, STEP_TIMEOUT, Server, frame::printable,
+        server::Answered, session::Session,
     },
     report::text,
-    units::format_bytes,
+    units::format_size,
 };
 
 /// How often signals are looked at while waiting for clients.
@@ -183,9 +183,11 @@ fn client(shared: &Shared, stream: TcpStream, from: SocketAddr) -> Result<()> {
             return Err(Error::peer(from, format!("refused: {reason}")));
         }
     };
-    let name = hello.hostname.unwrap_or_else(|| "unknown host".into());
+    let name = printable(hello.hostname.as_deref().unwrap_or("unknown host"));
+    let same_machine = hello.boot_id.is_some() && hello.boot_id == boot_id();
+    let taken: CpuSet = same_machine.then_some(hello.cpu).into_iter().collect();
     let engine = EngineKind::Rdma(request.verb);
-    announce(&format!("client {from} ({name}): {engine}, {} B\n", format_bytes(request.bs_bytes)));
+    announce(&format!("client {from} ({name}): {engine}, {}\n", format_size(request.bs_bytes)));
     let welcome = Welcome { version: env!("CARGO_PKG_VERSION").into(), hostname: hostname() };
     let (offered, remote) = asked.welcome(&welcome)?.endpoint::<EndpointInfo>()?;
     let opened = Adapter::open(&Sysfs::default(), &request.options, local_ip)
@@ -203,10 +205,10 @@ fn client(shared: &Shared, stream: TcpStream, from: SocketAddr) -> Result<()> {
         let answered = offered.answer(&endpoint.info())?;
         answered.carry(endpoint.connect(&remote))?.0
     };
-    let (done, verdict) = attend(shared, answered, &endpoint, &remote)?;
+    let (done, verdict) = attend(shared, answered, &endpoint, &remote, &taken)?;
     report(from, engine, &done, &verdict);
     match (done.partial, verdict.problem) {
-        (Some(reason), _) => Err(Error::peer(from, format!("its run is partial: {reason}"))),
+        (Some(reason), _) => Err(Error::peer(from, format!("its run is partial: {}", printable(&reason)))),
         (None, Some(problem)) => Err(Error::Verification(problem)),
         (None, None) => Ok(()),
     }
@@ -218,11 +220,12 @@ fn attend(
     session: Session<Answered>,
     endpoint: &Endpoint,
     remote: &EndpointInfo,
+    taken: &CpuSet,
 ) -> Result<(Done, Verdict)> {
     let (session, responder) = session.carry(Responder::new(endpoint, remote))?;
     let cpus = Cpus::read();
-    let cpu = shared.options.cpu.or_else(|| cpus.choose(endpoint.near(), &CpuSet::default())).unwrap_or(0);
-    let watch = Watch { shared_cpu: cpus.usable().len() < 2, ..Watch::default() };
+    let cpu = shared.options.cpu.or_else(|| cpus.choose(endpoint.near(), taken)).or(taken.iter().next()).unwrap_or(0);
+    let watch = Watch { shared_cpu: taken.contains(cpu) || cpus.usable().len() < 2, ..Watch::default() };
     // The responder runs before the client may begin, so that no command waits for a thread to start.
     let ((serving, done), fault) = beside(responder, &watch, cpu, || {
         let (mut serving, _plan) = session.ready()?.run::<RunPlan>()?;

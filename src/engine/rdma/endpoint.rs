@@ -349,7 +349,7 @@ impl Endpoint {
         let state =
             self.queue_pair.state().map_err(|source| Error::call(&self.facts.device, "ibv_query_qp", source, ""))?;
         self.facts.mtu_bytes = state.mtu_bytes;
-        self.facts.read_depth = state.initiator_depth;
+        self.facts.read_depth = (self.request.options.transport == Transport::Rc).then_some(state.initiator_depth);
         let index = u32::from(state.gid_index);
         if self.adapter.facts.ethernet
             && let Some(gid) = self.adapter.port.gids.iter().find(|gid| gid.index == index)
@@ -450,7 +450,7 @@ fn facts(
         traffic_class: options.traffic_class,
         inline_limit_bytes: granted_inline,
         inline,
-        read_depth: 0,
+        read_depth: None,
         completion: request.completion,
         queue_pair,
     }
