@@ -175,6 +175,23 @@ pub fn choose_gid(port: &Port, local_ip: Option<IpAddr>, wanted_type: Option<Gid
     })
 }
 
+/// The commands that bring up soft-RoCE on this machine, for a root shell.
+pub fn soft_roce(sysfs: &Sysfs) -> String {
+    let netdev = first_netdev(sysfs).unwrap_or_else(|| "<netdev>".into());
+    format!("modprobe -a rdma_rxe ib_uverbs rdma_ucm; rdma link add rxe0 type rxe netdev {netdev}")
+}
+
+/// The first Ethernet device that is up, hardware before virtual ones.
+fn first_netdev(sysfs: &Sysfs) -> Option<String> {
+    const ETHERNET: &str = "1";
+    let mut names = sysfs.names("/sys/class/net").unwrap_or_default();
+    names.retain(|name| {
+        let read = |file: &str| sysfs.read(&format!("/sys/class/net/{name}/{file}"));
+        name != "lo" && read("operstate").as_deref() == Some("up") && read("type").as_deref() == Some(ETHERNET)
+    });
+    names.into_iter().min_by_key(|name| !sysfs.exists(&format!("/sys/class/net/{name}/device")))
+}
+
 fn device(sysfs: &Sysfs, name: String) -> RdmaDevice {
     let base = format!("{CLASS}/{name}");
     let ports = ports(sysfs, &base);

@@ -46,6 +46,8 @@ pub struct System {
     pub sysfs: Sysfs,
     /// Memory and its limits.
     pub memory: Memory,
+    /// Whether the verbs library can be loaded; null in a build without RDMA engines.
+    pub verbs_library: Option<bool>,
     /// The rest, with the same names as in a result.
     pub facts: HostFacts,
 }
@@ -53,7 +55,11 @@ pub struct System {
 impl System {
     /// The system below `sysfs`.
     pub fn read(sysfs: Sysfs) -> Self {
-        Self { memory: Memory::read(&sysfs), facts: HostFacts::read(&sysfs, None), sysfs }
+        #[cfg(feature = "rdma")]
+        let verbs_library = Some(crate::sys::verbs::Context::library_present());
+        #[cfg(not(feature = "rdma"))]
+        let verbs_library = None;
+        Self { memory: Memory::read(&sysfs), verbs_library, facts: HostFacts::read(&sysfs, None), sysfs }
     }
 }
 
@@ -78,6 +84,10 @@ impl Finding {
 /// Looks at everything that is known to spoil or prevent a measurement, what engines need first.
 pub fn inspect(system: &System) -> Vec<Finding> {
     let mut findings = vec![support(&system.sysfs)];
+    if system.verbs_library == Some(false) {
+        let missing = Finding::problem("rdma", "libibverbs.so.1 is not installed");
+        findings.push(missing.fix("apt-get install libibverbs1 ibverbs-providers librdmacm1"));
+    }
     for device in rdma::devices(&system.sysfs) {
         for port in &device.ports {
             findings.push(port_state(&device, port));
@@ -121,10 +131,11 @@ fn support(sysfs: &Sysfs) -> Finding {
     match rdma::support(sysfs) {
         RdmaSupport::NoKernelSupport => {
             Finding::problem("rdma", "the kernel's RDMA core is not loaded; load soft-RoCE, or use scripts/lab")
-                .fix(soft_roce(sysfs))
+                .fix(rdma::soft_roce(sysfs))
         }
         RdmaSupport::NoDevices => {
-            Finding::problem("rdma", "there is no RDMA device; add soft-RoCE, or use scripts/lab").fix(soft_roce(sysfs))
+            Finding::problem("rdma", "there is no RDMA device; add soft-RoCE, or use scripts/lab")
+                .fix(rdma::soft_roce(sysfs))
         }
         RdmaSupport::NoUserAccess if !sysfs.exists("/sys/class/infiniband_verbs/abi_version") => {
             Finding::problem("rdma", "the kernel's user-space verbs are not loaded").fix("modprobe ib_uverbs")
@@ -142,22 +153,6 @@ fn support(sysfs: &Sysfs) -> Finding {
             _ => Finding::ok("rdma", format!("{n} devices, which this user may open")),
         },
     }
-}
-
-fn soft_roce(sysfs: &Sysfs) -> String {
-    let netdev = first_netdev(sysfs).unwrap_or_else(|| "<netdev>".into());
-    format!("modprobe rdma_rxe; rdma link add rxe0 type rxe netdev {netdev}")
-}
-
-/// The first Ethernet device that is up, hardware before virtual ones.
-fn first_netdev(sysfs: &Sysfs) -> Option<String> {
-    const ETHERNET: &str = "1";
-    let mut names = sysfs.names("/sys/class/net").unwrap_or_default();
-    names.retain(|name| {
-        let read = |file: &str| sysfs.read(&format!("/sys/class/net/{name}/{file}"));
-        name != "lo" && read("operstate").as_deref() == Some("up") && read("type").as_deref() == Some(ETHERNET)
-    });
-    names.into_iter().min_by_key(|name| !sysfs.exists(&format!("/sys/class/net/{name}/device")))
 }
 
 fn port_state(device: &RdmaDevice, port: &Port) -> Finding {

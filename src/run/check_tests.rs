@@ -55,7 +55,7 @@ fn without_rdma_the_commands_for_soft_roce_name_the_first_device_that_is_up() {
     let tree = netdev(netdev(netdev(tree, "br0", "up", "1"), "eth0", "down", "1"), "ib0", "up", "32");
     let (_, message, fix) = only(&tree, "rdma");
     assert!(message.contains("no RDMA device"));
-    assert_eq!(fix, "modprobe rdma_rxe; rdma link add rxe0 type rxe netdev br0");
+    assert_eq!(fix, "modprobe -a rdma_rxe ib_uverbs rdma_ucm; rdma link add rxe0 type rxe netdev br0");
     let tree = netdev(tree, "eth1", "up", "1").folder("/sys/class/net/eth1/device");
     assert!(only(&tree, "rdma").2.ends_with("netdev eth1"));
 }

@@ -13,11 +13,6 @@ use crate::{
     sys::verbs::{Context, DeviceLimits, PortFacts, ProtectionDomain},
 };
 
-/// How to get RDMA on a machine that has none, for the end of an error message.
-pub const SOFT_ROCE: &str = "Without hardware, soft-RoCE does: `modprobe rdma_rxe && rdma link add rxe0 type rxe netdev \
-                             DEV` as root (DEV: a network device that is up), or run the command in the lab: \
-                             `scripts/lab -- COMMAND`";
-
 /// A device that is ready for use on one port.
 #[derive(Debug)]
 pub struct Adapter {
@@ -130,10 +125,14 @@ fn require_support(sysfs: &Sysfs) -> Result<()> {
             "Install it (Debian: `apt-get install libibverbs1 ibverbs-providers librdmacm1`)",
         );
     }
+    let without = format!(
+        "Without hardware, soft-RoCE does, as root: `{}`; or run the command in the lab: `scripts/lab -- COMMAND`",
+        rdma::soft_roce(sysfs)
+    );
     match rdma::support(sysfs) {
         RdmaSupport::Devices(_) => Ok(()),
-        RdmaSupport::NoKernelSupport => unavailable("no RDMA device: the kernel's RDMA core is not loaded", SOFT_ROCE),
-        RdmaSupport::NoDevices => unavailable("no RDMA device", SOFT_ROCE),
+        RdmaSupport::NoKernelSupport => unavailable("no RDMA device: the kernel's RDMA core is not loaded", &without),
+        RdmaSupport::NoDevices => unavailable("no RDMA device", &without),
         RdmaSupport::NoUserAccess => unavailable(
             "there is an RDMA device, but this user cannot open /dev/infiniband/uverbs*",
             "Run `modprobe ib_uverbs` as root, and make the nodes readable and writable for this user",
