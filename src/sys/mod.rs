@@ -6,6 +6,8 @@
 mod address_handle;
 #[cfg(feature = "rdma")]
 pub mod cm;
+#[cfg(feature = "rdma")]
+pub mod completion;
 pub mod interrupt;
 #[cfg(feature = "rdma")]
 pub mod memory;

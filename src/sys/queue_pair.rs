@@ -6,8 +6,9 @@ use rdma_sys::*;
 
 use super::{
     address_handle::AddressHandle,
+    completion::CompletionQueue,
     request::{QUEUE_KEY, ReceiveRequest, SendRequest},
-    verbs::{CompletionQueue, ProtectionDomain, RemoteAccess, check, mtu_bytes, mtu_code},
+    verbs::{ProtectionDomain, RemoteAccess, check, mtu_bytes, mtu_code},
 };
 
 /// Kind of queue pair.

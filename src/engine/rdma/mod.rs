@@ -3,7 +3,7 @@
 //! | file | purpose |
 //! |---|---|
 //! | [`adapter`] | device, port and GID, with every choice checked against what the machine has |
-//! | [`endpoint`] | buffer, queues and queue pair of one end, and connecting it |
+//! | [`endpoint`], `connect` | buffer, queues and queue pair of one end; the ways to connect it |
 //! | [`wire`] | what the two ends tell each other |
 //! | [`wait`] | polling and sleeping for completions |
 //! | [`requester`], [`ping_pong`] | the data path of the initiator: post and poll, nothing else |
@@ -11,6 +11,7 @@
 //! | `pattern`, [`verify`] | what the bytes must be afterwards |
 
 pub mod adapter;
+mod connect;
 pub mod endpoint;
 mod pattern;
 pub mod ping_pong;
@@ -21,7 +22,7 @@ pub mod wait;
 pub mod wire;
 
 use super::Fault;
-use crate::sys::verbs;
+use crate::sys::completion::status_name;
 
 /// Words for a fault on a queue pair, with a hint where the usual cause is known.
 pub fn explain(fault: Fault) -> String {
@@ -45,7 +46,7 @@ pub fn explain(fault: Fault) -> String {
     };
     match fault {
         Fault::Completion { status, vendor } => {
-            format!("completion status {status} ({}), vendor error {vendor:#x}. {hint}", verbs::status_name(status))
+            format!("completion status {status} ({}), vendor error {vendor:#x}. {hint}", status_name(status))
         }
         other => other.to_string(),
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     engine::Fault,
-    sys::verbs::{CompletionQueue, EventQueue, WorkCompletion},
+    sys::completion::{CompletionQueue, EventQueue, WorkCompletion},
 };
 
 /// A way to await completions of one queue.

@@ -1,0 +1,238 @@
+//! Every option as clap reads it: one definition feeds the parser and the help.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::{
+    engine::EngineKind,
+    peer::{Cidr, DEFAULT_PORT, PeerAddress},
+    units::{parse_bytes, parse_count, parse_duration},
+};
+
+/// Measure the latency of single commands on RDMA and storage paths.
+///
+/// Without a subcommand it measures. Sizes: k K Ki KiB = 1024, kB KB = 1000, the same for M and G.
+/// Times: ns us ms s m h. Exit codes: 0 done, 1 failed, 2 usage, 77 this machine lacks what the
+/// engine needs, 130/143 interrupted (the partial result is written).
+#[derive(Debug, Parser)]
+#[command(name = "lat-probe", version, args_conflicts_with_subcommands = true, max_term_width = 100)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub measure: MeasureArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Serve as the other end of RDMA measurements
+    Serve(ServeArgs),
+    /// List the engines, what each needs, and whether this machine has it
+    Engines,
+    /// Inspect this machine and say what to fix, with commands
+    Check,
+}
+
+#[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
+pub(super) struct MeasureArgs {
+    /// What to measure; `lat-probe engines` lists them
+    #[arg(long, value_name = "NAME", value_parser = parse_engine)]
+    pub engine: Option<EngineKind>,
+    /// Outstanding commands; this version measures one at a time
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count)]
+    pub qd: u64,
+    /// Payload bytes of a command; a comma list measures one point each [default: 8]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_bytes)]
+    pub bs: Vec<u64>,
+    /// Commands to measure [default: 100000, or as many as --duration allows]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub count: Option<u64>,
+    /// Time to measure; the first limit reached ends the run
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub duration: Option<Duration>,
+    /// Commands to issue and discard first
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = parse_count)]
+    pub warmup: u64,
+    /// Busy-poll or sleep for completions
+    #[arg(long, value_enum, default_value_t = CompletionArg::Poll)]
+    pub completion: CompletionArg,
+    /// The clock that stamps commands
+    #[arg(long, value_enum, default_value_t = ClockArg::Auto)]
+    pub clock: ClockArg,
+    /// Stamp the end of the hand-over as well: splits latency into submit and wait
+    #[arg(long)]
+    pub phases: bool,
+    /// Halve the round trips of ping-pong engines, as perftest does
+    #[arg(long)]
+    pub half_rtt: bool,
+    /// The wait of the spin engine [default: 10us]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub delay: Option<Duration>,
+    /// CPU to measure on [default: near the device, isolated if there is one]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub cpu: Option<u64>,
+    /// CPU of the responder thread of a loopback
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub peer_cpu: Option<u64>,
+    #[command(flatten)]
+    pub rdma: RdmaArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "RDMA")]
+pub(super) struct RdmaArgs {
+    /// Where `lat-probe serve` runs; without it both ends are in this process
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_peer)]
+    pub peer: Option<PeerAddress>,
+    /// File with the token that the peer wants to see
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub device: DeviceArgs,
+    /// Path MTU in bytes: 256, 512, 1024, 2048 or 4096 [default: the smaller of both ends' active MTU]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub mtu: Option<u64>,
+    /// Service level, 0 to 15 [default: 0]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub sl: Option<u64>,
+    /// Traffic class, 0 to 255 [default: 0]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub traffic_class: Option<u64>,
+    /// Largest payload to send inline; 0 for none [default: payloads up to 256 bytes, if the device takes them]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub inline: Option<u64>,
+    /// Outstanding READs and atomics [default: what both ends can do]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub read_depth: Option<u64>,
+    /// Local ACK timeout code, 0 to 31: 4.096 µs · 2^N [default: 14]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub qp_timeout: Option<u64>,
+    /// Retries after a timeout, 0 to 7 [default: 7]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub retry: Option<u64>,
+    /// Retries after receiver-not-ready, 0 to 7, 7 for ever [default: 7]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub rnr_retry: Option<u64>,
+    /// Transport of the queue pair [default: RC]
+    #[arg(long, value_enum, ignore_case = true)]
+    pub transport: Option<TransportArg>,
+    /// Connect through rdma_cm
+    #[arg(long)]
+    pub cm: bool,
+    /// Put buffers into 2 MiB pages
+    #[arg(long)]
+    pub hugepages: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DeviceArgs {
+    /// RDMA device and port [default: the first active one, near the peer's network]
+    #[arg(long, value_name = "DEV[:PORT]")]
+    pub device: Option<String>,
+    /// GID index [default: chosen by type and address]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub gid_index: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct OutputArgs {
+    /// What stdout shows
+    #[arg(long, value_enum, default_value_t = FormatArg::Text)]
+    pub format: FormatArg,
+    /// Write the JSON result to this file as well; it is replaced as a whole
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Name of this run, kept in the result
+    #[arg(long, value_name = "TEXT")]
+    pub label: Option<String>,
+    /// A fact to keep in the result; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_meta)]
+    pub meta: Vec<(String, String)>,
+    /// Draw progress on a terminal
+    #[arg(long, value_enum, default_value_t = ProgressArg::Auto)]
+    pub progress: ProgressArg,
+}
+
+#[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
+pub(super) struct ServeArgs {
+    /// Address and port to listen on
+    #[arg(long, value_name = "ADDRESS[:PORT]", default_value = "[::]")]
+    pub bind: String,
+    /// Serve clients of this network only; may be repeated
+    #[arg(long, value_name = "CIDR")]
+    pub allow: Vec<Cidr>,
+    /// Serve clients only that show the token in this file
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Clients at a time
+    #[arg(long, value_name = "N", default_value = "8", value_parser = parse_count)]
+    pub max_clients: u64,
+    /// Largest payload of one command: bounds the buffer of a client
+    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = parse_bytes)]
+    pub max_size: u64,
+    #[command(flatten)]
+    pub device: DeviceArgs,
+    /// CPU of the responders
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub cpu: Option<u64>,
+    /// End after the first client, with exit code 1 if it failed
+    #[arg(long)]
+    pub once: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum CompletionArg {
+    Poll,
+    Event,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ClockArg {
+    Auto,
+    Tsc,
+    Monotonic,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum TransportArg {
+    Rc,
+    Uc,
+    Ud,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum FormatArg {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ProgressArg {
+    Auto,
+    Never,
+}
+
+pub(super) fn engine_names() -> String {
+    EngineKind::ALL.map(EngineKind::name).join(", ")
+}
+
+fn parse_engine(text: &str) -> std::result::Result<EngineKind, String> {
+    EngineKind::from_name(text).ok_or_else(|| format!("there is no such engine (there are: {})", engine_names()))
+}
+
+fn parse_peer(text: &str) -> std::result::Result<PeerAddress, String> {
+    PeerAddress::parse(text, DEFAULT_PORT)
+}
+
+fn parse_meta(text: &str) -> std::result::Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
+        _ => Err("expected KEY=VALUE".into()),
+    }
+}
