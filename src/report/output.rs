@@ -57,6 +57,7 @@ impl OutputFile {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
+        fs::metadata(folder)?; // A missing folder is then the error, not the temporary name in it.
         let mut file = NamedTempFile::with_prefix_in(".lat-probe.", folder)?;
         claim(file.as_file_mut())?;
         let mode = match metadata {

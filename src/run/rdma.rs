@@ -19,7 +19,7 @@ use crate::{
     engine::{
         Completion, Granted, Verb,
         rdma::{
-            adapter::Adapter,
+            adapter::{Adapter, require_support},
             endpoint::{Endpoint, Role},
             explain,
             ping_pong::{SendPingPong, WritePingPong},
@@ -92,6 +92,7 @@ pub(super) fn near_cpus(plan: &Plan) -> Option<CpuSet> {
 
 /// Measures one point.
 pub(super) fn measure(job: &Job, verb: Verb, bs_bytes: u64) -> Result<Measured> {
+    require_support(&Sysfs::default())?; // Before a peer is bothered.
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
     let (completion, options) = (job.plan.completion, job.plan.rdma.clone());
     let request = Request { verb, bs_bytes, completion, options, seed };

@@ -117,7 +117,11 @@ pub fn remote_access(verb: Verb) -> crate::sys::verbs::RemoteAccess {
     }
 }
 
-fn require_support(sysfs: &Sysfs) -> Result<()> {
+/// Whether this machine can do RDMA at all.
+///
+/// # Errors
+/// [`Error::Unavailable`] that tells a missing library, a missing kernel driver, a missing device and missing access apart.
+pub fn require_support(sysfs: &Sysfs) -> Result<()> {
     let unavailable = |what: &str, remedy: &str| Err(Error::Unavailable { what: what.into(), remedy: remedy.into() });
     if !Context::library_present() {
         return unavailable(
