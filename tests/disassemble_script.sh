@@ -2,7 +2,7 @@
 # Looks at the null loop of the release binary, and makes sure that the look would notice what does not belong there.
 # Exit codes: 0 all passed · 1 something failed · 77 not an x86-64.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 passed=0 failed=0
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
