@@ -1,0 +1,349 @@
+//! The command line as a user meets it, on a machine without RDMA: exit codes, what goes to which stream, what stays of a
+//! result when something goes wrong. What needs a device is tested in the lab.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs,
+    os::unix::{ffi::OsStrExt, process::ExitStatusExt},
+    path::Path,
+    process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::Value;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_lat-probe");
+
+/// Options that make a run short, for tests that look at something else.
+const SHORT: [&str; 4] = ["--engine", "null", "--count", "1000"];
+
+fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
+    Command::new(BINARY).args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn stdout(output: &Output) -> &str {
+    str::from_utf8(&output.stdout).unwrap()
+}
+
+fn stderr(output: &Output) -> &str {
+    str::from_utf8(&output.stderr).unwrap()
+}
+
+/// The code of a program that ended by itself and without a panic.
+fn code(output: &Output) -> i32 {
+    assert!(!stderr(output).contains("panicked"), "{}", stderr(output));
+    output.status.code().unwrap_or_else(|| panic!("ended by signal {:?}", output.status.signal()))
+}
+
+/// Asserts a failure that says all of `words` on stderr and nothing on stdout.
+fn assert_refused(arguments: &[&str], expected: i32, words: &[&str]) {
+    let output = run(arguments);
+    assert_eq!(code(&output), expected, "{arguments:?}: {}", stderr(&output));
+    assert_eq!(stdout(&output), "", "{arguments:?}");
+    for word in words {
+        assert!(stderr(&output).contains(word), "{arguments:?} should name {word:?}: {}", stderr(&output));
+    }
+}
+
+/// Runs it in JSON mode; stdout must be one document and nothing else.
+fn measured(arguments: &[&str]) -> Value {
+    let output = run(arguments.iter().copied().chain(["--format", "json"]));
+    assert_eq!(code(&output), 0, "{arguments:?}: {}", stderr(&output));
+    assert_eq!(stderr(&output), "", "{arguments:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn samples(result: &Value) -> u64 {
+    result["points"][0]["latency_ns"]["n"].as_u64().unwrap()
+}
+
+#[test]
+fn a_broken_number_is_refused_with_its_option_and_its_text() {
+    for text in ["4k7", "-1", "18446744073709551616", "1.5k", "0x10", "99999999999999999999999999999999999"] {
+        assert_refused(&["--engine", "rdma-read", "--bs", text], 2, &["--bs", text]);
+        assert_refused(&["--engine", "null", "--count", text], 2, &["--count", text]);
+        assert_refused(&["--engine", "null", "--duration", text], 2, &["--duration", text]);
+    }
+    for option in ["--bs", "--count", "--duration", "--qd", "--warmup", "--cpu"] {
+        assert_refused(&["--engine", "null", option, ""], 2, &[option, "empty"]);
+    }
+    assert_refused(&["--engine", "rdma-read", "--bs", "8,,64"], 2, &["--bs", "empty"]);
+    assert_refused(&["--engine", "rdma-read", "--bs", "8,4k7"], 2, &["--bs", "4k7"]);
+}
+
+#[test]
+fn zero_and_too_much_are_refused_with_the_range() {
+    assert_refused(&["--engine", "null", "--count", "0"], 2, &["--count 0", "at least 1"]);
+    assert_refused(&["--engine", "null", "--duration", "0s"], 2, &["--duration"]);
+    assert_refused(&["--engine", "null", "--qd", "0"], 2, &["--qd 0"]);
+    assert_refused(&["--engine", "null", "--qd", "2"], 2, &["--qd 2"]);
+    assert_refused(&["--engine", "null", "--count", "18446744073709551615"], 2, &["--count", "at most"]);
+    assert_refused(&["--engine", "spin", "--delay", "0ns"], 2, &["--delay"]);
+    assert_refused(&["--engine", "rdma-read", "--bs", "2G"], 2, &["--bs", "2147483648", "1G"]);
+    assert_refused(&["serve", "--max-clients", "-1"], 2, &["--max-clients"]);
+}
+
+#[test]
+fn a_missing_or_unknown_engine_is_refused_with_those_there_are() {
+    assert_refused(&[], 2, &["--engine", "rdma-read", "null", "spin"]);
+    assert_refused(&["--count", "5"], 2, &["--engine", "rdma-read"]);
+    assert_refused(&["--engine", "rdma-reed"], 2, &["rdma-reed", "rdma-read", "spin"]);
+    assert_refused(&["--engine", "null", "--no-such-option"], 2, &["--no-such-option"]);
+}
+
+#[test]
+fn options_that_the_engine_does_not_know_are_refused() {
+    assert_refused(&["--engine", "null", "--bs", "8"], 2, &["--bs", "null"]);
+    assert_refused(&["--engine", "spin", "--peer", "host-b"], 2, &["--peer", "spin"]);
+    assert_refused(&["--engine", "rdma-read", "--delay", "1us"], 2, &["--delay", "rdma-read"]);
+    assert_refused(&["--engine", "rdma-cas", "--bs", "16"], 2, &["--bs 16", "8 bytes"]);
+}
+
+#[test]
+fn an_argument_that_is_not_utf_8_is_refused() {
+    for arguments in [[b"--engine".as_slice(), b"nu\xffll"], [b"--label", b"\xff\xfe"], [b"--bs", b"\xff"]] {
+        let output = run(arguments.map(OsStr::from_bytes));
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "");
+    }
+}
+
+#[test]
+fn a_path_that_is_not_utf_8_is_written_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(OsStr::from_bytes(b"result-\xff.json"));
+    let output = run(SHORT.map(OsString::from).into_iter().chain(["--output".into(), path.clone().into()]));
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let result: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(result["schema"], "lat-probe.result/1");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left in the folder");
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_found_out_before_measuring() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("no/such/result.json");
+    for path in [missing.as_path(), folder.path()] {
+        let started = Instant::now();
+        let path = path.to_str().unwrap();
+        assert_refused(&["--engine", "spin", "--duration", "1h", "--output", path], 1, &[path]);
+        assert!(started.elapsed() < Duration::from_secs(60), "it measured first");
+    }
+    assert!(!missing.exists());
+}
+
+#[test]
+fn a_full_disk_is_found_out_before_measuring_and_the_old_file_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#"mount -t tmpfs -o size=64k none "$1" || exit 99
+        echo old > "$1/result.json"
+        dd if=/dev/zero of="$1/fill" bs=4k 2> /dev/null
+        "$2" --engine spin --duration 1h --output "$1/result.json"
+        code=$?
+        cat "$1/result.json"; ls -A "$1"
+        exit $code"#;
+    // A mount namespace of its own: the small disk is gone with the process, whatever happens. Root can have it, and
+    // others where user namespaces are allowed.
+    let attempt = |namespace: &str| {
+        let mut command = Command::new("unshare");
+        command.args([namespace, "sh", "-c", script, "sh"]).args([folder.path(), Path::new(BINARY)]);
+        let output = command.stdin(Stdio::null()).output().ok()?;
+        (output.status.code() != Some(99) && !stderr(&output).starts_with("unshare:")).then_some(output)
+    };
+    let Some(output) = attempt("-m").or_else(|| attempt("-rm")) else {
+        return eprintln!("skipped: no small disk can be mounted here");
+    };
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    assert!(stderr(&output).contains("result.json: No space left"), "{}", stderr(&output));
+    assert_eq!(stdout(&output), "old\nfill\nresult.json\n");
+}
+
+#[test]
+fn a_device_that_takes_nothing_is_an_error_with_its_name() {
+    if !Path::new("/dev/full").exists() {
+        return eprintln!("skipped: there is no /dev/full here");
+    }
+    let output = run(SHORT.into_iter().chain(["--output", "/dev/full"]));
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("/dev/full: No space left"), "{}", stderr(&output));
+}
+
+#[test]
+fn an_old_result_stays_when_nothing_could_be_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("result.json");
+    fs::write(&path, "old").unwrap();
+    let output = run(SHORT.into_iter().chain(["--cpu", "1023", "--output", path.to_str().unwrap()]));
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left in the folder");
+}
+
+#[test]
+fn a_closed_pipe_on_stdout_is_an_error_and_the_file_is_complete() {
+    for format in ["text", "json"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("result.json");
+        let arguments = SHORT.into_iter().chain(["--format", format, "--output", path.to_str().unwrap()]);
+        let mut child = start(arguments);
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(code(&output), 1, "{}", stderr(&output));
+        assert!(stderr(&output).contains("<stdout>"), "{}", stderr(&output));
+        let result: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        assert_eq!(samples(&result), 1000);
+    }
+    for arguments in [vec!["--help"], vec!["engines"], vec!["check"]] {
+        let mut child = start(&arguments);
+        drop(child.stdout.take());
+        code(&child.wait_with_output().unwrap());
+    }
+}
+
+#[test]
+fn an_rdma_engine_without_a_device_says_how_to_get_one() {
+    if fs::read_dir("/sys/class/infiniband").is_ok_and(|mut devices| devices.next().is_some()) {
+        return eprintln!("skipped: this machine has an RDMA device");
+    }
+    let words: &[&str] = if cfg!(feature = "rdma") {
+        &["modprobe rdma_rxe", "rdma link add rxe0 type rxe netdev", "scripts/lab"]
+    } else {
+        &["no RDMA engines", "default features"]
+    };
+    for engine in ["rdma-read", "rdma-write", "rdma-send", "rdma-cas", "rdma-faa", "rdma-send-pingpong"] {
+        assert_refused(&["--engine", engine, "--qd", "1"], 77, words);
+    }
+    assert_refused(&["serve", "--bind", "127.0.0.1"], 77, words);
+}
+
+#[test]
+fn an_absent_cpu_and_a_forbidden_one_have_their_own_messages() {
+    let with = |cpu| SHORT.into_iter().chain(["--cpu", cpu]).collect::<Vec<_>>();
+    assert_refused(&with("1023"), 2, &["--cpu", "1023", "does not exist"]);
+    assert_refused(&with("100000"), 2, &["--cpu", "100000", "out of range"]);
+    // The test's own set may be narrow already.
+    let usable: Vec<usize> = lat_probe::host::Cpus::read().usable().iter().collect();
+    let [first, .., last] = usable[..] else {
+        return eprintln!("skipped: only one CPU can be used here");
+    };
+    let taskset =
+        Command::new("taskset").args(["-c", &first.to_string(), BINARY]).args(with(&last.to_string())).output();
+    let Ok(output) = taskset else { return eprintln!("skipped: there is no taskset here") };
+    assert_eq!((code(&output), stdout(&output)), (2, ""));
+    assert!(stderr(&output).contains("not allowed"), "{}", stderr(&output));
+}
+
+fn start<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Child {
+    let mut command = Command::new(BINARY);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// Waits until the program would catch `signal`: before that it would just be killed.
+fn wait_until_caught(child: &Child, signal: Signal) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        if u64::from_str_radix(mask.trim(), 16).unwrap() & (1 << (signal as i32 - 1)) != 0 {
+            return;
+        }
+        assert!(Instant::now() < deadline, "it never took over the signal");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_signal_ends_a_run_with_a_partial_result() {
+    for (signal, expected) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("result.json");
+        let long = ["--engine", "spin", "--delay", "100us", "--duration", "1h", "--format", "json", "--output"];
+        let child = start(long.into_iter().chain([path.to_str().unwrap()]));
+        wait_until_caught(&child, signal);
+        // Calibration, floor and noise take a part of a second; a signal during them would leave no sample to look at.
+        std::thread::sleep(Duration::from_secs(2));
+        kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(code(&output), expected, "{}", stderr(&output));
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let point = &result["points"][0];
+        assert_eq!((&point["partial"], &point["ended_by"]), (&true.into(), &"signal".into()));
+        assert!(samples(&result) > 0);
+        assert_eq!(serde_json::from_slice::<Value>(&fs::read(&path).unwrap()).unwrap(), result);
+    }
+}
+
+#[test]
+fn a_count_is_kept_exactly() {
+    for count in [1, 2, 63, 64, 65, 4321] {
+        let result = measured(&["--engine", "null", "--count", &count.to_string(), "--warmup", "7"]);
+        let point = &result["points"][0];
+        assert_eq!((samples(&result), &point["ended_by"], &point["partial"]), (count, &"count".into(), &false.into()));
+        assert_eq!((&point["config"]["count"], &point["config"]["warmup"]), (&count.into(), &7.into()));
+    }
+}
+
+#[test]
+fn the_first_limit_reached_ends_the_run() {
+    let started = Instant::now();
+    let long = ["--engine", "spin", "--delay", "50us", "--duration", "300ms"];
+    let result = measured(&long);
+    assert!(started.elapsed() >= Duration::from_millis(300));
+    assert_eq!(result["points"][0]["ended_by"], "duration");
+    // Commands of at least 50 µs, and one chunk more at most.
+    assert!((1..=6400).contains(&samples(&result)), "{} samples", samples(&result));
+    let by_count = measured(&["--engine", "spin", "--delay", "50us", "--duration", "1h", "--count", "20"]);
+    assert_eq!((samples(&by_count), &by_count["points"][0]["ended_by"]), (20, &"count".into()));
+}
+
+#[test]
+fn a_known_delay_is_never_measured_as_less() {
+    for clock in ["auto", "monotonic"] {
+        let arguments = ["--engine", "spin", "--delay", "20us", "--count", "500", "--clock", clock];
+        for phases in [&[][..], &["--phases"]] {
+            let result = measured(&[&arguments[..], phases].concat());
+            // A tick of rounding is less than a nanosecond.
+            let min_ns = result["points"][0]["latency_ns"]["min"].as_f64().unwrap();
+            assert!(min_ns >= 19_999.0, "--clock {clock} {phases:?}: {min_ns} ns");
+            assert_eq!(result["points"][0]["wait_ns"].is_object(), !phases.is_empty());
+            assert!(clock == "auto" || result["clock"]["source"] == clock);
+        }
+    }
+}
+
+#[test]
+fn a_label_and_facts_are_kept_in_the_result() {
+    let result = measured(&[&SHORT[..], &["--label", "before λ", "--meta", "fw=1.2=3", "--meta", "slot=4"]].concat());
+    assert_eq!(result["label"], "before λ");
+    assert_eq!((&result["meta"]["fw"], &result["meta"]["slot"]), (&"1.2=3".into(), &"4".into()));
+    assert_refused(&[&SHORT[..], &["--meta", "novalue"]].concat(), 2, &["--meta", "KEY=VALUE"]);
+}
+
+#[test]
+fn a_table_goes_to_stdout_and_nothing_to_stderr() {
+    let output = run(SHORT);
+    assert_eq!((code(&output), stderr(&output)), (0, ""));
+    for word in ["null, depth 1", "1,000 commands", "p50", "floor", "clock"] {
+        assert!(stdout(&output).contains(word), "{word:?} is missing:\n{}", stdout(&output));
+    }
+}
+
+#[test]
+fn help_and_the_looks_at_the_machine_work_everywhere() {
+    for (arguments, words) in [
+        (vec!["--help"], ["--engine", "Exit codes"]),
+        (vec!["serve", "--help"], ["--bind", "--token-file"]),
+        (vec!["--version"], ["lat-probe", env!("CARGO_PKG_VERSION")]),
+        (vec!["engines"], ["rdma-read", "spin"]),
+        (vec!["check"], ["clocksource", "memlock"]),
+    ] {
+        let output = run(&arguments);
+        assert_eq!((code(&output), stderr(&output)), (0, ""), "{arguments:?}");
+        assert!(words.iter().all(|word| stdout(&output).contains(word)), "{arguments:?}: {}", stdout(&output));
+    }
+}
