@@ -1,0 +1,211 @@
+//! `lat-probe serve` in one process, the initiator in another, on one machine with rdma_rxe. Run in the lab: `scripts/test`,
+//! or `scripts/lab -- TEST-BINARY --test-threads=1`.
+
+mod lab;
+
+use std::{fs, time::Duration};
+
+use lab::{Background, ENGINES, Server, is_atomic, measure, point, refused};
+use serde_json::Value;
+
+const SIZES: [(&str, u32); 4] = [("8", 100), ("4096", 50), ("65536", 20), ("1M", 4)];
+
+/// Longest time in which a failure at one end must have ended the other.
+const PROMPT: Duration = Duration::from_secs(30);
+
+#[test]
+fn every_engine_measures_a_serving_peer() {
+    if !lab::in_lab(1) {
+        return;
+    }
+    let server = Server::start(18601, "");
+    for engine in ENGINES {
+        for (size, count) in SIZES {
+            if is_atomic(engine) && size != "8" {
+                continue;
+            }
+            let peer = server.address();
+            let result = measure(&format!("--engine {engine} --bs {size} --count {count} --warmup 3 --peer {peer}"));
+            assert_eq!(result["peer"]["address"], peer);
+            assert_eq!(result["peer"]["rdma"]["device"], "rxe0");
+        }
+    }
+    let (stdout, stderr) = server.stop();
+    // The server shows the client's figures, for one-sided verbs too, and what it handled itself.
+    assert!(stdout.contains("rdma-read, 100 commands") && stdout.contains("p50"), "{stdout}");
+    assert!(stdout.contains("rdma-send, 100 commands, 104 handled here, data verified"), "{stdout}");
+    assert!(!stderr.contains("client"), "{stderr}");
+}
+
+#[test]
+fn events_and_rdma_cm_work_between_processes() {
+    if !lab::in_lab(1) {
+        return;
+    }
+    let server = Server::start(18602, "");
+    let peer = server.address();
+    for engine in ENGINES {
+        measure(&format!("--engine {engine} --cm --count 50 --warmup 5 --peer {peer}"));
+        if engine != "rdma-write-pingpong" {
+            measure(&format!("--engine {engine} --completion event --count 50 --warmup 5 --peer {peer}"));
+        }
+    }
+    measure(&format!(
+        "--engine rdma-send-pingpong --cm --completion event --bs 65536 --count 10 --warmup 2 --peer {peer}"
+    ));
+    measure(&format!("--engine rdma-send --transport UD --bs 1024 --count 50 --warmup 5 --peer {peer}"));
+    measure(&format!("--engine rdma-write --transport UC --bs 1024 --count 50 --warmup 5 --peer {peer}"));
+    server.stop();
+}
+
+#[test]
+fn a_peer_is_reached_by_every_form_of_address() {
+    if !lab::in_lab(1) {
+        return;
+    }
+    let server = Server::start(18603, "");
+    let listing = std::process::Command::new("ip").args(["-6", "-o", "addr", "show", "dev", "v0"]).output().unwrap();
+    let listing = String::from_utf8(listing.stdout).unwrap();
+    let local = listing.split_whitespace().find_map(|word| word.strip_suffix("/64").filter(|a| a.starts_with("fe80")));
+    let zoned = format!("[{}%v0]", local.expect("v0 has a link-local address"));
+    for host in ["localhost", "127.0.0.1", "10.0.0.1", "[::1]", "[fd00:6c61:7470::1]", &zoned] {
+        measure(&format!("--engine rdma-read --count 20 --warmup 2 --peer {host}:18603"));
+    }
+    server.stop();
+}
+
+#[test]
+fn only_those_who_may_are_served() {
+    if !lab::in_lab(1) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let token = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        path.display().to_string()
+    };
+    let (right, wrong) = (token("right", "open sesame\n"), token("wrong", "open barley\n"));
+    let read = "--engine rdma-read --count 20 --warmup 2 --peer 127.0.0.1";
+
+    let server = Server::start(18604, &format!("--token-file {right} --max-size 4k"));
+    measure(&format!("{read}:18604 --token-file {right}"));
+    for (options, reason) in [
+        (format!("--token-file {wrong}"), "token"),
+        (String::new(), "token"),
+        (format!("--token-file {right} --bs 8k"), "8192 bytes are beyond this server's limit of 4096"),
+    ] {
+        let (code, message) = refused(&format!("{read}:18604 {options}"));
+        assert!(code == 1 && message.contains(reason), "{message}");
+    }
+    let (_, stderr) = server.stop();
+    assert!(stderr.contains("limit of 4096"), "both ends print the same reason: {stderr}");
+
+    let server = Server::start(18605, "--allow 10.0.0.0/8");
+    refused(&format!("{read}:18605"));
+    measure("--engine rdma-read --count 20 --warmup 2 --peer 10.0.0.1:18605");
+    server.stop();
+}
+
+#[test]
+fn two_clients_are_served_at_once() {
+    if !lab::in_lab(1) {
+        return;
+    }
+    let server = Server::start(18606, "");
+    let peer = server.address();
+    let start = |engine| Background::start(&format!("--engine {engine} --count 2000 --warmup 10 --peer {peer}"));
+    let clients = [start("rdma-read"), start("rdma-write")];
+    for client in clients {
+        let (code, stdout, stderr) = client.wait(Duration::from_secs(60));
+        assert!(code == 0 && stdout.contains("2,000 commands"), "{stdout}{stderr}");
+    }
+    server.stop();
+}
+
+/// A long run against the server that writes its result to a file.
+fn long_run(options: &str, peer: &str, output: &str) -> Background {
+    Background::start(&format!("{options} --duration 300s --warmup 10 --peer {peer} --output {output}"))
+}
+
+#[test]
+fn a_killed_client_leaves_the_server_ready_for_the_next_one() {
+    if !lab::in_lab(1) {
+        return;
+    }
+    let server = Server::start(18607, "");
+    for engine in ["rdma-read", "rdma-send-pingpong", "rdma-write-pingpong"] {
+        let client = long_run(&format!("--engine {engine}"), &server.address(), "/dev/null");
+        std::thread::sleep(Duration::from_secs(2));
+        client.signal("KILL");
+        client.wait(PROMPT);
+        measure(&format!("--engine {engine} --count 50 --warmup 5 --peer {}", server.address()));
+    }
+    let (_, stderr) = server.stop();
+    assert_eq!(stderr.matches("closed the connection").count(), 3, "{stderr}");
+}
+
+#[test]
+fn a_killed_server_leaves_a_partial_result_and_a_reason() {
+    if !lab::in_lab(1) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let runs = ["--engine rdma-read", "--engine rdma-send-pingpong --completion event", "--engine rdma-write-pingpong"];
+    for (number, options) in runs.into_iter().enumerate() {
+        let server = Server::start(18610 + number as u16, "");
+        let output = folder.path().join(format!("{number}.json"));
+        let client = long_run(options, &server.address(), &output.display().to_string());
+        std::thread::sleep(Duration::from_secs(2));
+        server.signal("KILL");
+        let (code, _, stderr) = client.wait(PROMPT);
+        assert_eq!(code, 1, "{options}: {stderr}");
+        let result: Value = serde_json::from_slice(&fs::read(&output).unwrap()).unwrap();
+        assert_eq!(point(&result)["partial"], true, "{options}");
+        assert_eq!(point(&result)["ended_by"], "error", "{options}");
+        assert_eq!(point(&result)["verified"], "not-checked", "{options}");
+        assert!(point(&result)["latency_ns"]["n"].as_u64().unwrap() > 0, "{options}");
+        assert!(stderr.contains("peer 127.0.0.1"), "{options}: {stderr}");
+    }
+}
+
+#[test]
+fn a_signal_ends_a_run_with_a_partial_and_verified_result() {
+    if !lab::in_lab(1) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(18615, "");
+    let engines = ["rdma-read", "rdma-send-pingpong --completion event"];
+    for (engine, (signal, code)) in engines.into_iter().zip([("INT", 130), ("TERM", 143)]) {
+        let output = folder.path().join(signal);
+        let client = long_run(&format!("--engine {engine}"), &server.address(), &output.display().to_string());
+        std::thread::sleep(Duration::from_secs(2));
+        client.signal(signal);
+        let (ended, stdout, stderr) = client.wait(PROMPT);
+        assert_eq!(ended, code, "{stdout}{stderr}");
+        let result: Value = serde_json::from_slice(&fs::read(&output).unwrap()).unwrap();
+        let point = point(&result);
+        assert_eq!((&point["ended_by"], &point["partial"]), (&"signal".into(), &true.into()));
+        assert_eq!(point["verified"], "yes");
+        assert!(point["latency_ns"]["n"].as_u64().unwrap() > 0);
+    }
+    server.stop();
+}
+
+#[test]
+fn a_server_for_one_client_ends_with_its_outcome() {
+    if !lab::in_lab(1) {
+        return;
+    }
+    let once = |port: u16| Background::start(&format!("serve --once --bind 127.0.0.1:{port}"));
+    let server = once(18620);
+    std::thread::sleep(Duration::from_secs(1));
+    measure("--engine rdma-read --count 20 --warmup 2 --peer 127.0.0.1:18620");
+    assert_eq!(server.wait(PROMPT).0, 0);
+    let server = once(18621);
+    std::thread::sleep(Duration::from_secs(1));
+    drop(std::net::TcpStream::connect("127.0.0.1:18621").unwrap());
+    assert_eq!(server.wait(PROMPT).0, 1);
+}
