@@ -210,7 +210,7 @@ fn an_rdma_engine_without_a_device_says_how_to_get_one() {
         return eprintln!("skipped: this machine has an RDMA device");
     }
     let words: &[&str] = if cfg!(feature = "rdma") {
-        &["modprobe rdma_rxe", "rdma link add rxe0 type rxe netdev", "scripts/lab"]
+        &["modprobe", "rdma_rxe", "rdma link add rxe0 type rxe netdev", "scripts/lab"]
     } else {
         &["no RDMA engines", "default features"]
     };
