@@ -82,16 +82,17 @@ fn problems(layers: &Layers, file: &str, text: &str, is_test: bool) -> Vec<Strin
         }
     }
     for (line, length) in functions(&tokens) {
-        match length {
-            0..=FUNCTION_AIM => {}
-            ..=FUNCTION_LIMIT => eprintln!("note: {file}:{line}: a function of {length} lines (aim: {FUNCTION_AIM})"),
-            _ => add(line, format!("a function of {length} lines (limit: {FUNCTION_LIMIT})")),
+        if length > FUNCTION_LIMIT {
+            add(line, format!("a function of {length} lines (limit: {FUNCTION_LIMIT})"));
+        } else if length > FUNCTION_AIM {
+            eprintln!("note: {file}:{line}: a function of {length} lines (aim: {FUNCTION_AIM})");
         }
     }
-    match text.lines().count() {
-        0..FILE_AIM => {}
-        lines @ ..FILE_LIMIT => eprintln!("note: {file}: {lines} lines (aim: under {FILE_AIM})"),
-        lines => add(lines, format!("{lines} lines (limit: under {FILE_LIMIT})")),
+    let lines = text.lines().count();
+    if lines >= FILE_LIMIT {
+        add(lines, format!("{lines} lines (limit: under {FILE_LIMIT})"));
+    } else if lines >= FILE_AIM {
+        eprintln!("note: {file}: {lines} lines (aim: under {FILE_AIM})");
     }
     found
 }
