@@ -2,6 +2,7 @@
 
 use std::{
     env, fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
     time::{Duration, Instant},
@@ -95,7 +96,9 @@ fn every_lat_probe_command_parses() {
     let commands = commands();
     assert!(commands.len() >= 10, "{commands:?}");
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("token"), "0123456789abcdef0123456789abcdef\n").unwrap();
+    let token = folder.path().join("token");
+    fs::write(&token, "0123456789abcdef0123456789abcdef\n").unwrap();
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
     for command in commands {
         // No name is looked up and no stranger is called: where there is a device, the peer refuses at once.
         let words = command.split_whitespace().skip(1).scan(false, |is_peer, word| {
@@ -104,7 +107,12 @@ fn every_lat_probe_command_parses() {
             Some(word)
         });
         let mut process = Command::new(BINARY);
-        process.args(words).current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        process
+            .args(words)
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
         let mut child = process.spawn().unwrap();
         // One that still runs has parsed: a server, or a long measurement.
         let Some(status) = wait_or_end(&mut child, Duration::from_secs(20)) else { continue };
@@ -117,11 +125,13 @@ fn every_lat_probe_command_parses() {
 /// What stands in backticks and looks like a path of this repository. What a build or a run makes is not in it.
 fn named_paths() -> Vec<PathBuf> {
     let text = readme();
-    let spans = text.lines().filter(|line| !line.starts_with("```")).flat_map(|line| line.split('`').skip(1).step_by(2));
+    let spans =
+        text.lines().filter(|line| !line.starts_with("```")).flat_map(|line| line.split('`').skip(1).step_by(2));
     let tops = ["src", "scripts", "tests", "results", "benches", "probes"];
     let is_path = |span: &&str| {
         let first = span.split('/').next().unwrap_or_default();
-        let is_file = ["README", "CHANGELOG", "CONTRIBUTING", "LICENSE", "Cargo."].iter().any(|name| span.starts_with(name));
+        let is_file =
+            ["README", "CHANGELOG", "CONTRIBUTING", "LICENSE", "Cargo."].iter().any(|name| span.starts_with(name));
         is_file || (span.contains('/') && tops.contains(&first))
     };
     spans.filter(is_path).filter_map(|span| span.split_whitespace().next()).map(PathBuf::from).collect()
@@ -138,7 +148,6 @@ fn every_path_that_is_named_exists() {
 
 #[test]
 fn every_script_that_a_block_runs_is_executable() {
-    use std::os::unix::fs::PermissionsExt;
     let blocks = blocks("sh");
     let scripts: Vec<_> = blocks
         .iter()
