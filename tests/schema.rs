@@ -1,0 +1,162 @@
+//! What the program writes is what `results/schema/` promises.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::{Value, json};
+
+mod schema_check;
+use schema_check::{assert_valid, is_valid};
+
+fn lat_probe(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lat-probe"));
+    command.args(arguments.split_whitespace()).args(["--format", "json"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn measured(arguments: &str) -> Value {
+    let output = lat_probe(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn example() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/schema/examples/rdma-read.json");
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn the_example_is_valid_and_holds_an_rdma_path() {
+    let example = example();
+    assert_valid(&example);
+    assert_eq!(example["points"][0]["granted"]["rdma"]["software"], true);
+    assert_eq!(example["points"][0]["verified"], "yes");
+}
+
+#[test]
+fn a_run_of_null_is_valid() {
+    let result = measured("--engine null --count 1000 --label before --meta driver=1.2");
+    assert_valid(&result);
+    assert_eq!((&result["label"], &result["meta"]), (&json!("before"), &json!({ "driver": "1.2" })));
+}
+
+#[test]
+fn a_run_with_phases_is_valid_and_has_both() {
+    let result = measured("--engine spin --delay 2us --count 500 --warmup 0 --phases");
+    assert_valid(&result);
+    for phase in ["submit_ns", "wait_ns"] {
+        assert_eq!(result["points"][0][phase]["n"], 500, "{phase}");
+    }
+}
+
+#[test]
+fn a_run_by_time_is_valid() {
+    let result = measured("--engine spin --delay 10us --duration 50ms");
+    assert_valid(&result);
+    assert_eq!(result["points"][0]["ended_by"], "duration");
+    assert_eq!(result["points"][0]["config"]["count"], Value::Null);
+}
+
+#[test]
+fn runs_of_one_and_two_commands_are_valid_and_undefined_is_null() {
+    for count in 1..=2 {
+        let result = measured(&format!("--engine null --warmup 0 --count {count}"));
+        assert_valid(&result);
+        let latency = &result["points"][0]["latency_ns"];
+        assert_eq!(latency["n"], count);
+        assert_eq!(latency["stddev"].is_null(), count == 1);
+        assert_eq!(latency["percentiles"]["99"], Value::Null);
+    }
+}
+
+#[test]
+fn a_percentile_that_the_samples_cannot_support_is_null() {
+    let result = measured("--engine null --count 1000");
+    let percentiles = &result["points"][0]["latency_ns"]["percentiles"];
+    assert!(percentiles["99.9"].is_number(), "{percentiles}");
+    assert_eq!(percentiles["99.99"], Value::Null, "{percentiles}");
+}
+
+#[test]
+fn an_interrupted_run_is_partial_and_valid() {
+    let child = lat_probe("--engine spin --delay 1ms --warmup 0 --count 100000").spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_valid(&result);
+    assert_eq!(result["points"][0]["partial"], true);
+    assert_eq!(result["points"][0]["ended_by"], "signal");
+}
+
+#[test]
+fn what_a_reader_does_not_know_is_no_fault() {
+    let mut result = example();
+    result["points"][0]["config"]["a_later_key"] = json!([1, { "a": null }]);
+    assert_valid(&result);
+}
+
+#[test]
+fn a_missing_key_is_a_fault_wherever_it_stands() {
+    let whole = example();
+    for (place, key) in [
+        ("", "warnings"),
+        ("/host", "kernel"),
+        ("/clock", "drift_ppm"),
+        ("/instrument/noise", "stolen_fraction"),
+        ("/points/0", "submit_ns"),
+        ("/points/0/config", "qd"),
+        ("/points/0/config/rdma", "transport"),
+        ("/points/0/granted/rdma", "gid"),
+        ("/points/0/latency_ns/percentiles", "99.99"),
+        ("/points/0/outliers/0", "index"),
+        ("/points/0/timeline/0", "p99_ns"),
+        ("/points/0/throughput/interval", "stddev"),
+        ("/points/0/cpu", "migrated"),
+        ("/points/0/memory", "sample_bytes"),
+    ] {
+        let mut result = whole.clone();
+        let object = result.pointer_mut(place).unwrap().as_object_mut().unwrap();
+        assert!(object.remove(key).is_some(), "{place}/{key} is not in the example");
+        assert!(!is_valid(&result), "{place}/{key} was not missed");
+    }
+}
+
+#[test]
+fn a_wrong_value_is_a_fault() {
+    let whole = example();
+    for (place, value) in [
+        ("/schema", json!("lat-probe.result/2")),
+        ("/started_at", json!("yesterday")),
+        ("/label", json!(7)),
+        ("/clock/source", json!("hpet")),
+        ("/instrument/floor_ns/min", json!("12")),
+        ("/points/0/latency_ns/n", json!(1.5)),
+        ("/points/0/latency_ns/n", json!(-1)),
+        ("/points/0/latency_ns/n", json!(1u64 << 53)),
+        ("/points/0/latency_ns/percentiles/50", json!(-1.0)),
+        ("/points/0/config/engine", json!("tcp")),
+        ("/points/0/config/rdma/mtu_bytes", json!(1500)),
+        ("/points/0/config/rdma/service_level", json!(16)),
+        ("/points/0/convention", json!("one-way")),
+        ("/points/0/loop", json!("open")),
+        ("/points/0/histogram/buckets/0", json!([1, 2])),
+        ("/points/0/verified", json!(true)),
+        ("/points/0/errors", json!({ "failed_commands": "1" })),
+        ("/points/0/partial", Value::Null),
+    ] {
+        let mut result = whole.clone();
+        *result.pointer_mut(place).unwrap_or_else(|| panic!("{place} is not in the example")) = value.clone();
+        assert!(!is_valid(&result), "{place} = {value} was accepted");
+    }
+}
