@@ -6,7 +6,7 @@ mod lab;
 use lab::{ENGINES, is_atomic, measure, point, refused, warns};
 
 /// Sizes that every engine is measured at, with a count that fits the emulated lab.
-const SIZES: [(&str, u32); 6] = [("1", 100), ("8", 200), ("64", 100), ("4096", 100), ("65536", 30), ("1M", 5)];
+const SIZES: [(&str, u32); 6] = [("1", 50), ("8", 100), ("64", 50), ("4096", 50), ("65536", 10), ("1M", 2)];
 
 /// Measures one engine at every size it has, with more options.
 fn at_every_size(engine: &str, options: &str) {
@@ -41,7 +41,7 @@ fn the_completion_mode_is_granted_as_asked() {
         return;
     }
     for mode in ["poll", "event"] {
-        let result = measure(&format!("--engine rdma-read --count 50 --warmup 5 --completion {mode}"));
+        let result = measure(&format!("--engine rdma-read --count 20 --warmup 2 --completion {mode}"));
         let granted = &point(&result)["granted"];
         assert_eq!((&granted["rdma"]["completion"], &granted["remote"]["completion"]), (&mode.into(), &mode.into()));
     }
@@ -54,7 +54,7 @@ fn small_payloads_go_inline_unless_told_otherwise() {
     }
     for engine in ["rdma-write", "rdma-send", "rdma-write-pingpong", "rdma-send-pingpong"] {
         let inline = |options: &str| {
-            let result = measure(&format!("--engine {engine} --count 50 --warmup 5 {options}"));
+            let result = measure(&format!("--engine {engine} --count 20 --warmup 2 {options}"));
             point(&result)["granted"]["rdma"]["inline"].as_bool().unwrap()
         };
         assert!(inline("--bs 64"), "{engine}");
@@ -62,7 +62,7 @@ fn small_payloads_go_inline_unless_told_otherwise() {
         assert!(inline("--bs 128 --inline 128"), "{engine}");
         assert!(!inline("--bs 4096 --inline 128"), "{engine}");
     }
-    let read = measure("--engine rdma-read --count 50 --warmup 5");
+    let read = measure("--engine rdma-read --count 20 --warmup 2");
     assert_eq!(point(&read)["granted"]["rdma"]["inline"], false);
 }
 
@@ -70,7 +70,7 @@ fn small_payloads_go_inline_unless_told_otherwise() {
 fn a_message_may_be_empty_where_the_verb_allows_it() {
     if lab::in_lab(1) {
         for engine in ["rdma-read", "rdma-write", "rdma-send", "rdma-send-pingpong"] {
-            measure(&format!("--engine {engine} --bs 0 --count 50 --warmup 5"));
+            measure(&format!("--engine {engine} --bs 0 --count 20 --warmup 2"));
         }
     }
 }
@@ -81,12 +81,12 @@ fn rdma_cm_connects_every_engine() {
         return;
     }
     for engine in ENGINES {
-        let result = measure(&format!("--engine {engine} --cm --count 50 --warmup 5"));
+        let result = measure(&format!("--engine {engine} --cm --count 20 --warmup 2"));
         for end in ["rdma", "remote"] {
             assert_eq!(point(&result)["granted"][end]["connected_by"], "rdma_cm", "{engine}");
         }
     }
-    measure("--engine rdma-send --cm --completion event --bs 4096 --count 50 --warmup 5");
+    measure("--engine rdma-send --cm --completion event --bs 4096 --count 20 --warmup 2");
 }
 
 #[test]
@@ -95,11 +95,11 @@ fn unreliable_transports_carry_the_verbs_they_have() {
         return;
     }
     for engine in ["rdma-write", "rdma-send", "rdma-write-pingpong", "rdma-send-pingpong"] {
-        let result = measure(&format!("--engine {engine} --transport UC --bs 64,4096 --count 50 --warmup 5"));
+        let result = measure(&format!("--engine {engine} --transport UC --bs 64,4096 --count 20 --warmup 2"));
         assert_eq!(point(&result)["granted"]["rdma"]["transport"], "UC", "{engine}");
     }
     for engine in ["rdma-send", "rdma-send-pingpong"] {
-        let result = measure(&format!("--engine {engine} --transport ud --bs 64,4096 --count 50 --warmup 5"));
+        let result = measure(&format!("--engine {engine} --transport ud --bs 64,4096 --count 20 --warmup 2"));
         assert_eq!(point(&result)["granted"]["rdma"]["transport"], "UD", "{engine}");
     }
     let (code, message) = refused("--engine rdma-send --transport UD --bs 4097");
@@ -112,13 +112,13 @@ fn half_a_round_trip_is_half_of_a_round_trip() {
         return;
     }
     for engine in ["rdma-write-pingpong", "rdma-send-pingpong"] {
-        let half = measure(&format!("--engine {engine} --half-rtt --count 200 --warmup 20"));
+        let half = measure(&format!("--engine {engine} --half-rtt --count 50 --warmup 5"));
         assert_eq!(point(&half)["convention"], "half-round-trip");
         // At depth one a period is at least a round trip: the samples that were halved fit into it twice.
         let (p50, period) =
             (&point(&half)["latency_ns"]["percentiles"]["50"], &point(&half)["throughput"]["period_ns"]);
         assert!(2.0 * p50.as_f64().unwrap() <= 1.2 * period.as_f64().unwrap(), "{engine}: {p50} {period}");
-        let full = measure(&format!("--engine {engine} --count 50 --warmup 5"));
+        let full = measure(&format!("--engine {engine} --count 20 --warmup 2"));
         assert_eq!(point(&full)["convention"], "round-trip");
     }
     assert_eq!(refused("--engine rdma-read --half-rtt").0, 2);
@@ -130,7 +130,7 @@ fn phases_split_the_latency_into_submit_and_wait() {
         return;
     }
     for engine in ["rdma-read", "rdma-send"] {
-        let result = measure(&format!("--engine {engine} --phases --count 200 --warmup 20"));
+        let result = measure(&format!("--engine {engine} --phases --count 50 --warmup 5"));
         let mean = |key: &str| point(&result)[key]["mean"].as_f64().unwrap();
         let difference = mean("submit_ns") + mean("wait_ns") - mean("latency_ns");
         assert!(difference.abs() < 1.0, "{engine}: {difference}");
@@ -144,13 +144,13 @@ fn path_options_are_granted_as_asked() {
         return;
     }
     let options = "--mtu 1024 --read-depth 4 --sl 3 --traffic-class 104 --qp-timeout 16 --retry 5 --rnr-retry 6";
-    let result = measure(&format!("--engine rdma-read --bs 4096 --count 50 --warmup 5 --device rxe0:1 {options}"));
+    let result = measure(&format!("--engine rdma-read --bs 4096 --count 20 --warmup 2 --device rxe0:1 {options}"));
     let granted = &point(&result)["granted"]["rdma"];
     for (key, value) in [("mtu_bytes", 1024), ("read_depth", 4), ("service_level", 3), ("traffic_class", 104)] {
         assert_eq!(granted[key], value, "{key}");
     }
     for index in [0, 1] {
-        let result = measure(&format!("--engine rdma-write --count 50 --warmup 5 --gid-index {index}"));
+        let result = measure(&format!("--engine rdma-write --count 20 --warmup 2 --gid-index {index}"));
         assert_eq!(point(&result)["granted"]["rdma"]["gid_index"], index);
     }
 }
@@ -170,11 +170,11 @@ fn a_forced_counter_is_marked_and_the_fallback_says_what_it_costs() {
     if !lab::in_lab(1) {
         return;
     }
-    let forced = measure("--engine rdma-read --clock tsc --count 50 --warmup 5");
+    let forced = measure("--engine rdma-read --clock tsc --count 20 --warmup 2");
     assert_eq!(forced["clock"]["source"], "tsc");
     if forced["clock"]["forced"] == true {
         assert!(warns(&forced, "clock-forced"));
-        let fallback = measure("--engine rdma-read --count 50 --warmup 5");
+        let fallback = measure("--engine rdma-read --count 20 --warmup 2");
         assert_eq!(fallback["clock"]["source"], "monotonic");
         assert!(warns(&fallback, "clock-monotonic"));
     }
@@ -185,7 +185,7 @@ fn pinning_is_reported_and_the_responder_has_a_processor_of_its_own() {
     if !lab::in_lab(1) {
         return;
     }
-    let result = measure("--engine rdma-send-pingpong --cpu 0 --peer-cpu 1 --count 50 --warmup 5");
+    let result = measure("--engine rdma-send-pingpong --cpu 0 --peer-cpu 1 --count 20 --warmup 2");
     let config = &point(&result)["config"];
     assert_eq!((&config["cpus"][0], &config["peer_cpu"]), (&0.into(), &1.into()));
     assert!(!warns(&result, "cpu-shared"));

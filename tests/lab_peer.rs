@@ -8,7 +8,7 @@ use std::{fs, time::Duration};
 use lab::{Background, ENGINES, Server, is_atomic, measure, point, refused};
 use serde_json::Value;
 
-const SIZES: [(&str, u32); 4] = [("8", 100), ("4096", 50), ("65536", 20), ("1M", 4)];
+const SIZES: [(&str, u32); 4] = [("8", 100), ("4096", 20), ("65536", 10), ("1M", 2)];
 
 /// Longest time in which a failure at one end must have ended the other.
 const PROMPT: Duration = Duration::from_secs(30);
@@ -45,16 +45,16 @@ fn events_and_rdma_cm_work_between_processes() {
     let server = Server::start(18602, "");
     let peer = server.address();
     for engine in ENGINES {
-        measure(&format!("--engine {engine} --cm --count 50 --warmup 5 --peer {peer}"));
+        measure(&format!("--engine {engine} --cm --count 20 --warmup 2 --peer {peer}"));
         if engine != "rdma-write-pingpong" {
-            measure(&format!("--engine {engine} --completion event --count 50 --warmup 5 --peer {peer}"));
+            measure(&format!("--engine {engine} --completion event --count 20 --warmup 2 --peer {peer}"));
         }
     }
     measure(&format!(
         "--engine rdma-send-pingpong --cm --completion event --bs 65536 --count 10 --warmup 2 --peer {peer}"
     ));
-    measure(&format!("--engine rdma-send --transport UD --bs 1024 --count 50 --warmup 5 --peer {peer}"));
-    measure(&format!("--engine rdma-write --transport UC --bs 1024 --count 50 --warmup 5 --peer {peer}"));
+    measure(&format!("--engine rdma-send --transport UD --bs 1024 --count 20 --warmup 2 --peer {peer}"));
+    measure(&format!("--engine rdma-write --transport UC --bs 1024 --count 20 --warmup 2 --peer {peer}"));
     server.stop();
 }
 
@@ -115,11 +115,11 @@ fn two_clients_are_served_at_once() {
     }
     let server = Server::start(18606, "");
     let peer = server.address();
-    let start = |engine| Background::start(&format!("--engine {engine} --count 2000 --warmup 10 --peer {peer}"));
+    let start = |engine| Background::start(&format!("--engine {engine} --count 500 --warmup 10 --peer {peer}"));
     let clients = [start("rdma-read"), start("rdma-write")];
     for client in clients {
         let (code, stdout, stderr) = client.wait(Duration::from_secs(60));
-        assert!(code == 0 && stdout.contains("2,000 commands"), "{stdout}{stderr}");
+        assert!(code == 0 && stdout.contains("500 commands"), "{stdout}{stderr}");
     }
     server.stop();
 }
@@ -140,7 +140,7 @@ fn a_killed_client_leaves_the_server_ready_for_the_next_one() {
         std::thread::sleep(Duration::from_secs(2));
         client.signal("KILL");
         client.wait(PROMPT);
-        measure(&format!("--engine {engine} --count 50 --warmup 5 --peer {}", server.address()));
+        measure(&format!("--engine {engine} --count 20 --warmup 2 --peer {}", server.address()));
     }
     let (_, stderr) = server.stop();
     assert_eq!(stderr.matches("closed the connection").count(), 3, "{stderr}");
