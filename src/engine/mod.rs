@@ -20,6 +20,9 @@ pub use spin::Spin;
 /// does not need. `slot` counts from 0 to depth − 1.
 pub trait Engine {
     /// Untimed, before each command: the next offset, a re-posted receive.
+    ///
+    /// # Errors
+    /// A [`Fault`] if the command cannot be issued.
     fn prepare(&mut self, slot: u32) -> Result<(), Fault>;
 
     /// Timed: hands the command over.

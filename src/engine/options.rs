@@ -126,7 +126,7 @@ pub struct RdmaGranted {
     pub firmware: Option<String>,
     /// Whether the device is software (rdma_rxe, siw): its latency is the processor's, not a NIC's.
     pub software: bool,
-    /// Port number.
+    /// Port number, from 1.
     pub port: u8,
     /// `InfiniBand` or `Ethernet`.
     pub link_layer: String,
@@ -156,6 +156,6 @@ pub struct RdmaGranted {
     pub read_depth: Option<u8>,
     /// How completions are awaited.
     pub completion: Completion,
-    /// Queue pair number.
+    /// Queue pair number, 24 bits.
     pub queue_pair: u32,
 }

@@ -9,6 +9,9 @@ use crate::{
 /// A sample that knows how to take itself; one compiled loop for each kind.
 pub trait Stamped: Stamps {
     /// Issues one command and stamps it.
+    ///
+    /// # Errors
+    /// The engine's [`Fault`]; there is no sample then.
     fn take<E: Engine, C: Counter>(engine: &mut E, control: &Control) -> Result<Self, Fault>;
 }
 

@@ -119,7 +119,8 @@ pub struct Point {
     pub memory: MemoryUse,
     /// Whether the bytes of the last command were checked, and what came of it.
     pub verified: Verified,
-    /// Failed or lost commands by name; they are in no statistic.
+    /// What went wrong, by name: `failed_commands` are in no statistic; `lost_messages` left this end, so that their commands
+    /// are, but never arrived at the other.
     pub errors: BTreeMap<String, u64>,
     /// What ended the run.
     pub ended_by: EndedBy,

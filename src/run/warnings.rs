@@ -43,7 +43,7 @@ fn clock(result: &RunResult, warn: &mut impl FnMut(&str, String)) {
     }
     if clock.forced {
         let doubt = clock.tsc_doubt.as_deref().unwrap_or("its rate is not known to be steady");
-        warn("clock-forced", format!("the time stamp counter was forced although {doubt}"));
+        warn("clock-forced", format!("--clock tsc was obeyed although {doubt}"));
     }
     if let Some(drift) = clock.drift_ppm.filter(|drift| drift.abs() > DRIFT_DOUBT_PPM) {
         warn(

@@ -24,7 +24,8 @@ pub struct Histogram {
 /// Longest time that has a bucket of its own: 2^53 − 1 ns, over a hundred days.
 const HIGHEST_NS: u64 = (1 << 53) - 1;
 
-/// Sorts latencies in ticks into buckets of nanoseconds, each rounded to the nearest one.
+/// Sorts latencies in ticks into buckets of nanoseconds, each rounded to the nearest one;
+/// `ticks_per_ns` must be above 0.
 pub fn histogram(latencies: &[u64], ticks_per_ns: f64) -> Histogram {
     // Three significant digits: HdrHistogram then keeps 1024 linear steps in each power of two.
     let Ok(mut hdr) = Hdr::<u64>::new_with_bounds(1, HIGHEST_NS, 3) else {
