@@ -3,7 +3,12 @@
 
 mod lab;
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    io::Write,
+    net::TcpStream,
+    time::{Duration, Instant},
+};
 
 use lab::{Background, ENGINES, Server, is_atomic, measure, point, refused};
 use serde_json::Value;
@@ -119,9 +124,17 @@ fn two_clients_are_served_at_once() {
     server.stop();
 }
 
-/// A long run against the server that writes its result to a file.
+/// A long run against the server that writes its result to a file, and has begun to measure.
 fn long_run(options: &str, peer: &str, output: &str) -> Background {
-    Background::start(&format!("{options} --duration 300s --warmup 10 --peer {peer} --output {output}"))
+    let arguments = format!("{options} --count 1M --duration 300s --warmup 10 --peer {peer} --output {output}");
+    let client = Background::start(&arguments);
+    let until = Instant::now() + PROMPT;
+    while !client.has_thread("monitor") {
+        assert!(Instant::now() < until, "lat-probe {arguments} does not begin to measure");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    client
 }
 
 #[test]
@@ -132,7 +145,6 @@ fn a_killed_client_leaves_the_server_ready_for_the_next_one() {
     let server = Server::start(18607, "");
     for engine in ["rdma-read", "rdma-send-pingpong", "rdma-write-pingpong"] {
         let client = long_run(&format!("--engine {engine}"), &server.address(), "/dev/null");
-        std::thread::sleep(Duration::from_secs(2));
         client.signal("KILL");
         client.wait(PROMPT);
         measure(&format!("--engine {engine} --count 20 --warmup 2 --peer {}", server.address()));
@@ -152,7 +164,6 @@ fn a_killed_server_leaves_a_partial_result_and_a_reason() {
         let server = Server::start(18610 + number as u16, "");
         let output = folder.path().join(format!("{number}.json"));
         let client = long_run(options, &server.address(), &output.display().to_string());
-        std::thread::sleep(Duration::from_secs(2));
         server.signal("KILL");
         let (code, _, stderr) = client.wait(PROMPT);
         assert_eq!(code, 1, "{options}: {stderr}");
@@ -176,7 +187,6 @@ fn a_signal_ends_a_run_with_a_partial_and_verified_result() {
     for (engine, (signal, code)) in engines.into_iter().zip([("INT", 130), ("TERM", 143)]) {
         let output = folder.path().join(signal);
         let client = long_run(&format!("--engine {engine}"), &server.address(), &output.display().to_string());
-        std::thread::sleep(Duration::from_secs(2));
         client.signal(signal);
         let (ended, stdout, stderr) = client.wait(PROMPT);
         assert_eq!(ended, code, "{stdout}{stderr}");
@@ -187,6 +197,38 @@ fn a_signal_ends_a_run_with_a_partial_and_verified_result() {
         assert!(point["latency_ns"]["n"].as_u64().unwrap() > 0);
     }
     server.stop();
+}
+
+#[test]
+fn a_server_survives_whatever_is_sent_to_it_and_counts_its_clients() {
+    if !lab::in_lab(1) {
+        return;
+    }
+    let server = Server::start(18622, "--max-clients 1");
+    let (peer, pause) = (server.address(), Duration::from_secs(1));
+    let read = format!("--engine rdma-read --count 20 --warmup 2 --peer {peer}");
+    let garbage: [&[u8]; 5] = [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"LATPROBE\0\0\0\x09",
+        b"LATPROBE\0\0\0\x01\xff\xff\xff\xff",
+        b"LATPROBE\0\0\0\x01\0\0\0\x02{}",
+        b"",
+    ];
+    for bytes in garbage {
+        // It may hang up at the first wrong byte.
+        let _ = TcpStream::connect(&peer).unwrap().write_all(bytes);
+    }
+    measure(&read);
+    std::thread::sleep(pause);
+    let first = long_run("--engine rdma-read", &peer, "/dev/null");
+    let (code, message) = refused(&read);
+    assert!(code == 1 && message.contains("busy"), "{message}");
+    first.signal("KILL");
+    first.wait(PROMPT);
+    std::thread::sleep(pause);
+    measure(&read);
+    let (_, stderr) = server.stop();
+    assert!(stderr.contains("not a lat-probe") && stderr.contains("protocol version 9"), "{stderr}");
 }
 
 #[test]

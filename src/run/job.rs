@@ -135,7 +135,10 @@ impl Ready<'_> {
         let finished = AtomicBool::new(false);
         let cpu = self.job.placed.cpu;
         let (measured, peer_failure) = std::thread::scope(|scope| {
-            let watcher = scope.spawn(|| monitor.watch(&finished));
+            let watcher = std::thread::Builder::new().name("monitor".into());
+            let watcher = watcher
+                .spawn_scoped(scope, || monitor.watch(&finished))
+                .map_err(|source| Error::call("monitor", "pthread_create", source, ""))?;
             let measured = Usage::now(Some(cpu)).and_then(|before| {
                 let (done, end) = run::<E, C, S>(engine, &mut samples, limits, &control);
                 let usage = Usage::now(Some(cpu))?.since(&before);
@@ -154,9 +157,9 @@ impl Ready<'_> {
             });
             finished.store(true, Relaxed);
             watcher.thread().unpark();
-            (measured, watcher.join().unwrap_or(None))
-        });
-        let (done, end, usage, last) = measured?;
+            measured.map(|measured| (measured, watcher.join().unwrap_or(None)))
+        })?;
+        let (done, end, usage, last) = measured;
         let samples = &samples[..done];
         check_order(samples)?;
         let migrated = nix::sched::sched_getcpu().is_ok_and(|now| now != cpu);

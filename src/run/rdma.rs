@@ -200,7 +200,7 @@ pub(super) fn beside<T>(
     let ended = AtomicBool::new(false);
     let (ready, started) = mpsc::channel();
     std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
+        let answer = || {
             let prepared = cpu::pin_current(cpu)
                 .and_then(|()| Sleeper::current().map_err(|source| Error::call("SIGURG", "sigaction", source, "")));
             let pinned = prepared.is_ok();
@@ -208,7 +208,11 @@ pub(super) fn beside<T>(
             let result = if pinned { responder.run(watch) } else { Ok(()) };
             ended.store(true, Relaxed);
             result
-        });
+        };
+        let thread = std::thread::Builder::new().name("responder".into());
+        let thread = thread
+            .spawn_scoped(scope, answer)
+            .map_err(|source| Error::call("responder", "pthread_create", source, ""))?;
         let sleeper = started.recv().unwrap_or_else(|_| Err(Error::usage("the responder's thread failed")))?;
         let done = work();
         watch.stop.store(true, Relaxed);

@@ -121,6 +121,12 @@ impl Background {
         assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
     }
 
+    /// Whether a thread of this name is running in it: `monitor` is there while commands are measured.
+    pub fn has_thread(&self, name: &str) -> bool {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.0.id())).into_iter().flatten().flatten();
+        tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok()).any(|comm| comm.trim() == name)
+    }
+
     /// Waits for the end; exit code (or −1 after a signal), stdout, stderr.
     pub fn wait(mut self, longest: Duration) -> (i32, String, String) {
         let until = Instant::now() + longest;
