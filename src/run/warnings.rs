@@ -6,7 +6,7 @@ use crate::{
         RunResult, Warning,
         result::{EndedBy, Point},
     },
-    timing::Source,
+    timing::{CALIBRATION_LIMIT_PPM, Source},
 };
 
 /// A drift beyond this is a doubt (100 ppm); far beyond it the clock is an error.
@@ -44,6 +44,12 @@ fn clock(result: &RunResult, warn: &mut impl FnMut(&str, String)) {
     if clock.forced {
         let doubt = clock.tsc_doubt.as_deref().unwrap_or("its rate is not known to be steady");
         warn("clock-forced", format!("--clock tsc was obeyed although {doubt}"));
+    }
+    if let Some(error) = clock.calibration_error_ppm.filter(|error| error.abs() > CALIBRATION_LIMIT_PPM) {
+        warn(
+            "clock-calibration",
+            format!("quanta's rate of the counter was off by {error:.0} ppm: the rate by CLOCK_MONOTONIC_RAW is used"),
+        );
     }
     if let Some(drift) = clock.drift_ppm.filter(|drift| drift.abs() > DRIFT_DOUBT_PPM) {
         warn(

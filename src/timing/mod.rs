@@ -6,5 +6,5 @@ mod clock;
 mod samples;
 pub mod tsc;
 
-pub use clock::{Calibration, ClockChoice, ClockFacts, Counter, MonotonicRaw, Source, Tsc};
+pub use clock::{CALIBRATION_LIMIT_PPM, Calibration, ClockChoice, ClockFacts, Counter, MonotonicRaw, Source, Tsc};
 pub use samples::{PhasedSample, Sample, Stamps, filled};
