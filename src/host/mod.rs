@@ -1,9 +1,11 @@
-//! Facts about the machine and the thread that measures on it: CPUs, memory, RDMA devices, interference.
+//! Facts about the machine and the thread that measures on it: CPUs, memory, RDMA and block devices,
+//! interference.
 //!
 //! Everything that is read from /proc, /sys and /dev goes through a [`Sysfs`], so that tests can lay out trees of their
 //! own. What a kernel or a container doesn't show is `None` and becomes null in the result, never a zero and never an
 //! error: a missing fact must not end a measurement.
 
+pub mod block;
 pub mod cpu;
 mod cpu_set;
 pub mod facts;
@@ -15,6 +17,7 @@ pub mod usage;
 #[cfg(test)]
 pub(crate) mod fake;
 
+pub use block::BlockDevice;
 pub use cpu::Cpus;
 pub use cpu_set::{CpuSet, MAX_CPUS};
 pub use facts::HostFacts;

@@ -64,10 +64,27 @@ impl Sysfs {
         target.file_name()?.to_str().map(str::to_string)
     }
 
+    /// The absolute path of what is at `path`, with every link followed. `None` also for what lies outside the root.
+    pub fn canonical(&self, path: impl AsRef<Path>) -> Option<PathBuf> {
+        let place = fs::canonicalize(self.place(path.as_ref())).ok()?;
+        let below = place.strip_prefix(fs::canonicalize(&self.root).ok()?).ok()?;
+        Some(Path::new("/").join(below))
+    }
+
+    /// The identity, kind and size of what is at `path`, with links followed.
+    pub fn metadata(&self, path: impl AsRef<Path>) -> Option<fs::Metadata> {
+        fs::metadata(self.place(path.as_ref())).ok()
+    }
+
     /// Whether something is at `path`.
     pub fn exists(&self, path: &str) -> bool {
         let path: &Path = &self.path(path);
         path.exists()
+    }
+
+    /// As [`Self::path`], for paths that need not be text.
+    fn place(&self, path: &Path) -> PathBuf {
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
     /// An entry of the auxiliary vector that the kernel gave this process: `AT_PAGESZ`, `AT_CLKTCK`.
@@ -126,6 +143,17 @@ mod tests {
     fn links_give_the_name_they_point_to() {
         let tree = Tree::new().link("/sys/d/driver", "../../bus/pci/drivers/mlx5_core");
         assert_eq!(tree.sysfs().link_name("/sys/d/driver").as_deref(), Some("mlx5_core"));
+    }
+
+    #[test]
+    fn canonical_paths_are_below_the_root_and_have_no_links() {
+        let tree =
+            Tree::new().file("/sys/devices/b/sda/dev", "8:0").link("/sys/class/block/sda", "../../devices/b/sda");
+        let tree = tree.link("/sys/class/block/out", "/");
+        let sysfs = tree.sysfs();
+        assert_eq!(sysfs.canonical("/sys/class/block/sda").as_deref(), Some(Path::new("/sys/devices/b/sda")));
+        assert_eq!(sysfs.canonical("/"), Some(PathBuf::from("/")));
+        assert_eq!(sysfs.canonical("/sys/class/block/out"), None);
     }
 
     #[test]
