@@ -192,6 +192,14 @@ pub(super) fn parse_number(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
+/// The names of the partitions of the disk `disk`, in order.
+pub(super) fn partitions(sysfs: &Sysfs, disk: &str) -> Vec<String> {
+    let folder = folder(disk);
+    let mut names = sysfs.names(&folder).unwrap_or_default();
+    names.retain(|name| sysfs.exists(&format!("{folder}/{name}/partition")));
+    names.into_iter().map(|name| name.replace('!', "/")).collect()
+}
+
 /// A name as sysfs spells it, where a file can't have a slash in its name: `cciss!c0d0`.
 fn folder_name(name: &str) -> String {
     name.replace('/', "!")

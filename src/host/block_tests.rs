@@ -77,6 +77,7 @@ fn a_partition_has_its_own_place_and_the_facts_of_its_disk() {
         BlockDevice { name: "sda1".into(), minor: 1, size_bytes: 1 << 20, start_bytes: 1 << 20, ..disk.clone() };
     assert_eq!(part, expected);
     assert!(part.is_partition() && !disk.is_partition());
+    assert_eq!(partitions(&tree.sysfs(), "sda"), ["sda1"]);
 }
 
 #[test]
@@ -201,6 +202,7 @@ fn names_with_slashes_are_found_and_given_as_below_dev() {
     let tree = Tree::new().disk("pci", "cciss!c0d0", "104:0").partition("pci", "cciss!c0d0", "cciss!c0d0p1", "104:1");
     let part = BlockDevice::by_name(&tree.sysfs(), "cciss/c0d0p1").unwrap();
     assert_eq!((part.name.as_str(), part.disk.as_str()), ("cciss/c0d0p1", "cciss/c0d0"));
+    assert_eq!(partitions(&tree.sysfs(), "cciss/c0d0"), ["cciss/c0d0p1"]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ pub mod block;
 pub mod cpu;
 mod cpu_set;
 pub mod facts;
+pub mod in_use;
 pub mod memory;
 pub mod rdma;
 mod sysfs;
