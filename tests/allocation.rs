@@ -67,11 +67,11 @@ const COMMANDS: usize = 20_000;
 fn assert_allocates_nothing<E: Engine, C: Counter, S: Stamped>(name: &str, mut engine: E) {
     let control = Control::default();
     let mut samples = filled::<S>(COMMANDS);
-    let limits = Limits { warmup: 1000, duration: Some(Duration::from_secs(60)) };
+    let limits = Limits { warmup: 1000, duration: Some(Duration::from_secs(60)), ..Limits::default() };
     let mut outcome = (0, None);
     let in_run = calls_of(|| {
-        let (done, end) = run::<E, C, S>(&mut engine, &mut samples, limits, &control);
-        outcome = (done, Some(end));
+        let taken = run::<E, C, S>(&mut engine, &mut samples, limits, &control);
+        outcome = (taken.samples, Some(taken.end));
     });
     assert_eq!(outcome, (COMMANDS, Some(End::Count)), "{name}");
     let mut done = 0;
@@ -123,7 +123,7 @@ impl Engine for Allocating {
 #[test]
 fn an_engine_that_allocates_would_be_caught() {
     let mut samples = filled::<Sample>(10);
-    let limits = Limits { warmup: 5, duration: None };
+    let limits = Limits { warmup: 5, ..Limits::default() };
     let calls = calls_of(|| {
         run::<_, MonotonicRaw, _>(&mut Allocating, &mut samples, limits, &Control::default());
     });

@@ -32,6 +32,25 @@ pub(super) enum Command {
     Engines,
     /// Inspect this machine and say what to fix, with commands
     Check,
+    /// Write the pattern that --verify expects
+    Fill(FillArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
+pub(super) struct FillArgs {
+    /// The file or device to overwrite; a file that does not exist is made
+    #[arg(long, value_name = "PATH", required = true)]
+    pub allow_write: PathBuf,
+    /// Where to begin [default: 0]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub offset: Option<u64>,
+    /// How much to write; a file grows to it [default: all that is there]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub size: Option<u64>,
+    /// Seed of the pattern [default: 1]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub seed: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -43,7 +62,7 @@ pub(super) struct MeasureArgs {
     /// Outstanding commands; this version measures one at a time
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count)]
     pub qd: u64,
-    /// Payload bytes of a command; a comma list measures one point each [default: 8]
+    /// Payload bytes of a command; a comma list measures one point each [default: 8, 4k for block engines]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_bytes)]
     pub bs: Vec<u64>,
     /// Commands to measure [default: 100000, or as many as --duration allows]
@@ -76,10 +95,74 @@ pub(super) struct MeasureArgs {
     /// CPU of the responder thread of a loopback
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub peer_cpu: Option<u64>,
+    /// Put buffers into 2 MiB pages
+    #[arg(long)]
+    pub hugepages: bool,
+    #[command(flatten)]
+    pub block: BlockArgs,
     #[command(flatten)]
     pub rdma: RdmaArgs,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Files and block devices")]
+pub(super) struct BlockArgs {
+    /// File, block device, /dev/sg*, /dev/bsg/* or /dev/ng* to measure
+    #[arg(long, value_name = "PATH")]
+    pub target: Option<PathBuf>,
+    /// Direction, and whether places are random [default: read]
+    #[arg(long, value_enum)]
+    pub rw: Option<RwArg>,
+    /// A command without payload instead: isolates the transport (sg: the first two, nvme-cmd: flush)
+    #[arg(long, value_enum)]
+    pub command: Option<NoDataArg>,
+    /// Where the working set begins [default: 0]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub offset: Option<u64>,
+    /// Length of the working set [default: all that follows]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub size: Option<u64>,
+    /// Seed of random places and of the pattern of --verify [default: 1]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub seed: Option<u64>,
+    /// Pass by the page cache; the default on block devices
+    #[arg(long)]
+    pub direct: bool,
+    /// Go through the page cache
+    #[arg(long)]
+    pub buffered: bool,
+    /// Ask for polled completion (pvsync2)
+    #[arg(long)]
+    pub hipri: bool,
+    /// Poll the device in the kernel (io-uring, nvme-cmd)
+    #[arg(long)]
+    pub uring_iopoll: bool,
+    /// Let a kernel thread take submissions (io-uring, nvme-cmd)
+    #[arg(long)]
+    pub uring_sqpoll: bool,
+    /// CPU of that thread
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub sqpoll_cpu: Option<u64>,
+    /// Hand every command to a worker thread (io-uring)
+    #[arg(long)]
+    pub uring_async: bool,
+    /// Register neither buffer nor file (io-uring, nvme-cmd)
+    #[arg(long)]
+    pub uring_unregistered: bool,
+    /// Use the ioctl instead of io_uring (nvme-cmd)
+    #[arg(long)]
+    pub nvme_ioctl: bool,
+    /// Check what reads bring against the pattern of `lat-probe fill`; write that pattern
+    #[arg(long)]
+    pub verify: bool,
+    /// Count failed commands and go on; they are in no statistic
+    #[arg(long)]
+    pub continue_on_error: bool,
+    /// The target, once more: writing may destroy its data
+    #[arg(long, value_name = "PATH")]
+    pub allow_write: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -123,9 +206,6 @@ pub(super) struct RdmaArgs {
     /// Connect through rdma_cm
     #[arg(long)]
     pub cm: bool,
-    /// Put buffers into 2 MiB pages
-    #[arg(long)]
-    pub hugepages: bool,
 }
 
 #[derive(Debug, Args)]
@@ -197,6 +277,23 @@ pub(super) enum ClockArg {
     Auto,
     Tsc,
     Monotonic,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum RwArg {
+    Read,
+    #[value(name = "randread")]
+    RandRead,
+    Write,
+    #[value(name = "randwrite")]
+    RandWrite,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum NoDataArg {
+    TestUnitReady,
+    Inquiry,
+    Flush,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

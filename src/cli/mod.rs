@@ -11,19 +11,19 @@ use std::{
 use clap::Parser;
 
 use crate::{
-    engine::{Completion, Transport},
+    engine::{Completion, NoData, Rw, Transport},
     error::{Error, Result},
     host::Sysfs,
     peer::read_token_file,
-    probe::{Plan, RdmaSpec, Spec},
-    run::{self, Format, Reporting, check},
+    probe::{BlockSpec, Plan, RdmaSpec, Spec},
+    run::{self, Fill, Format, Reporting, check},
     timing::ClockChoice,
     units::parse_count,
 };
 
 use args::{
-    Cli, ClockArg, Command, CompletionArg, FormatArg, MeasureArgs, OutputArgs, ProgressArg, RdmaArgs, ServeArgs,
-    TransportArg, engine_names,
+    BlockArgs, Cli, ClockArg, Command, CompletionArg, FillArgs, FormatArg, MeasureArgs, NoDataArg, OutputArgs,
+    ProgressArg, RdmaArgs, RwArg, ServeArgs, TransportArg, engine_names,
 };
 
 /// Runs the program on the process's arguments.
@@ -46,6 +46,7 @@ fn dispatch(cli: Cli) -> Result<u8> {
         None => measure(cli.measure),
         Some(Command::Serve(arguments)) => serve(arguments),
         Some(Command::Engines) => print(&run::engines::render()).map(|()| 0),
+        Some(Command::Fill(arguments)) => fill(arguments),
         Some(Command::Check) => {
             let findings = check::inspect(&check::System::read(Sysfs::default()));
             print(&check::render(&findings)).map(|()| 0)
@@ -62,6 +63,16 @@ fn measure(arguments: MeasureArgs) -> Result<u8> {
         fail(error);
     }
     printed.map(|()| outcome.exit_code)
+}
+
+fn fill(arguments: FillArgs) -> Result<u8> {
+    let filled = run::fill(&Fill {
+        path: arguments.allow_write,
+        offset_bytes: arguments.offset.unwrap_or(0),
+        size_bytes: arguments.size,
+        seed: arguments.seed,
+    })?;
+    print(&filled).map(|()| 0)
 }
 
 fn spec(arguments: MeasureArgs) -> Result<Spec> {
@@ -93,8 +104,42 @@ fn spec(arguments: MeasureArgs) -> Result<Spec> {
         peer_cpu: arguments.peer_cpu,
         peer,
         token,
+        hugepages: arguments.hugepages,
         rdma: rdma_spec(arguments.rdma)?,
+        block: block_spec(arguments.block),
     })
+}
+
+fn block_spec(arguments: BlockArgs) -> BlockSpec {
+    BlockSpec {
+        target: arguments.target,
+        rw: arguments.rw.map(|rw| match rw {
+            RwArg::Read => Rw::Read,
+            RwArg::RandRead => Rw::RandRead,
+            RwArg::Write => Rw::Write,
+            RwArg::RandWrite => Rw::RandWrite,
+        }),
+        command: arguments.command.map(|command| match command {
+            NoDataArg::TestUnitReady => NoData::TestUnitReady,
+            NoDataArg::Inquiry => NoData::Inquiry,
+            NoDataArg::Flush => NoData::Flush,
+        }),
+        offset: arguments.offset,
+        size: arguments.size,
+        seed: arguments.seed,
+        direct: arguments.direct,
+        buffered: arguments.buffered,
+        hipri: arguments.hipri,
+        uring_iopoll: arguments.uring_iopoll,
+        uring_sqpoll: arguments.uring_sqpoll,
+        sqpoll_cpu: arguments.sqpoll_cpu,
+        uring_async: arguments.uring_async,
+        uring_unregistered: arguments.uring_unregistered,
+        nvme_ioctl: arguments.nvme_ioctl,
+        verify: arguments.verify,
+        continue_on_error: arguments.continue_on_error,
+        allow_write: arguments.allow_write,
+    }
 }
 
 fn rdma_spec(arguments: RdmaArgs) -> Result<RdmaSpec> {
@@ -117,7 +162,6 @@ fn rdma_spec(arguments: RdmaArgs) -> Result<RdmaSpec> {
             TransportArg::Ud => Transport::Ud,
         }),
         cm: arguments.cm,
-        hugepages: arguments.hugepages,
     })
 }
 
@@ -158,7 +202,7 @@ fn serve(arguments: ServeArgs) -> Result<u8> {
         token: arguments.token_file.as_deref().map(read_token_file).transpose()?,
         max_clients: usize::try_from(arguments.max_clients).unwrap_or(usize::MAX),
         max_bytes: arguments.max_size,
-        rdma: spec.resolve()?,
+        rdma: spec.resolve(false)?,
         cpu: arguments.cpu.map(|cpu| usize::try_from(cpu).unwrap_or(usize::MAX)),
         once: arguments.once,
     })

@@ -16,6 +16,18 @@ pub enum EngineKind {
     Spin,
     /// A command on an RDMA queue pair.
     Rdma(Verb),
+    /// pread and pwrite.
+    Psync,
+    /// preadv2 and pwritev2.
+    Pvsync2,
+    /// Linux AIO.
+    Libaio,
+    /// io_uring.
+    IoUring,
+    /// NVMe passthrough.
+    NvmeCmd,
+    /// SCSI passthrough.
+    Sg,
 }
 
 /// A command on an RDMA queue pair.
@@ -57,11 +69,19 @@ pub enum Needs {
     Nothing,
     /// An active RDMA device, libibverbs, and read-write access to /dev/infiniband.
     RdmaDevice,
+    /// A file or block device.
+    BlockTarget,
+    /// A file or block device, and io_uring.
+    IoUring,
+    /// An NVMe namespace, /dev/ng*, and io_uring.
+    NvmeNamespace,
+    /// A SCSI device, /dev/sg*.
+    ScsiDevice,
 }
 
 impl EngineKind {
     /// Every engine, in the order in which they are listed.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 15] = [
         Self::Rdma(Verb::Read),
         Self::Rdma(Verb::Write),
         Self::Rdma(Verb::Send),
@@ -69,6 +89,12 @@ impl EngineKind {
         Self::Rdma(Verb::FetchAdd),
         Self::Rdma(Verb::WritePingPong),
         Self::Rdma(Verb::SendPingPong),
+        Self::Psync,
+        Self::Pvsync2,
+        Self::Libaio,
+        Self::IoUring,
+        Self::NvmeCmd,
+        Self::Sg,
         Self::Null,
         Self::Spin,
     ];
@@ -85,6 +111,12 @@ impl EngineKind {
             Self::Rdma(Verb::FetchAdd) => "rdma-faa",
             Self::Rdma(Verb::WritePingPong) => "rdma-write-pingpong",
             Self::Rdma(Verb::SendPingPong) => "rdma-send-pingpong",
+            Self::Psync => "psync",
+            Self::Pvsync2 => "pvsync2",
+            Self::Libaio => "libaio",
+            Self::IoUring => "io-uring",
+            Self::NvmeCmd => "nvme-cmd",
+            Self::Sg => "sg",
         }
     }
 
@@ -100,6 +132,12 @@ impl EngineKind {
             Self::Rdma(Verb::FetchAdd) => "atomic fetch and add of 8 bytes",
             Self::Rdma(Verb::WritePingPong) => "RDMA WRITE there and back, both CPUs watching memory",
             Self::Rdma(Verb::SendPingPong) => "SEND there and back, both CPUs involved",
+            Self::Psync => "pread or pwrite, until it returns",
+            Self::Pvsync2 => "preadv2 or pwritev2, until it returns; --hipri polls",
+            Self::Libaio => "io_submit, until the completion is seen in the ring",
+            Self::IoUring => "a read or write through io_uring, until its completion is seen",
+            Self::NvmeCmd => "an NVMe read, write or flush, past the block layer",
+            Self::Sg => "a SCSI command, past the block layer",
         }
     }
 
@@ -114,7 +152,16 @@ impl EngineKind {
         match self {
             Self::Null | Self::Spin => Needs::Nothing,
             Self::Rdma(_) => Needs::RdmaDevice,
+            Self::Psync | Self::Pvsync2 | Self::Libaio => Needs::BlockTarget,
+            Self::IoUring => Needs::IoUring,
+            Self::NvmeCmd => Needs::NvmeNamespace,
+            Self::Sg => Needs::ScsiDevice,
         }
+    }
+
+    /// Whether it has a `--target`.
+    pub fn is_block(self) -> bool {
+        !matches!(self, Self::Null | Self::Spin | Self::Rdma(_))
     }
 
     /// What one number spans, before `--half-rtt`.

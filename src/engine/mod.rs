@@ -2,6 +2,7 @@
 //!
 //! To add an engine: one file here, one variant of [`EngineKind`], one arm in `run::dispatch`, one probe, one test.
 
+pub mod block;
 mod kind;
 mod null;
 mod options;
@@ -9,6 +10,7 @@ mod options;
 pub mod rdma;
 mod spin;
 
+pub use block::options::{BlockGranted, BlockOptions, NoData, Rw, UringOptions};
 pub use kind::{Convention, EngineKind, MAX_BS_BYTES, Needs, Verb};
 pub use null::Null;
 pub use options::{BufferFacts, Completion, Granted, RdmaGranted, RdmaOptions, Transport};
@@ -36,6 +38,11 @@ pub trait Engine {
     /// # Errors
     /// A [`Fault`] if a completion says that its command failed.
     fn poll(&mut self, done: &mut Done) -> Result<(), Fault>;
+
+    /// The name under which a fault is counted when the run goes on: an errno's, or the status of the command set.
+    fn fault_name(&self, fault: Fault) -> String {
+        fault.name()
+    }
 
     /// Says what a fault means, with a remedy where the usual cause is known.
     fn explain(&self, fault: Fault) -> String {
@@ -80,7 +87,31 @@ pub enum Fault {
         /// The device's own code.
         vendor: u32,
     },
+    /// The command failed with this errno.
+    #[error("failed with errno {0}")]
+    Failed(i32),
+    /// The command moved only this many bytes.
+    #[error("moved only {0} bytes")]
+    Short(u32),
+    /// The data is not what it should be.
+    #[error("brought other bytes than were expected")]
+    Data,
     /// The wait was given up: no completion within the deadline, or the run was stopped while waiting.
     #[error("no completion came")]
     Abandoned,
+}
+
+impl Fault {
+    /// The name of the errno, or of the kind of fault.
+    pub fn name(self) -> String {
+        match self {
+            Self::Submit(errno) | Self::Poll(errno) | Self::Failed(errno) => {
+                format!("{:?}", nix::errno::Errno::from_raw(errno))
+            }
+            Self::Completion { status, .. } => format!("status_{status}"),
+            Self::Short(_) => "short_transfer".into(),
+            Self::Data => "corrupt".into(),
+            Self::Abandoned => "abandoned".into(),
+        }
+    }
 }

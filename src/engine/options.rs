@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::block::options::BlockGranted;
+
 /// How completions are awaited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -96,6 +98,8 @@ impl Default for RdmaOptions {
 pub struct Granted {
     /// The initiator's data buffer, where there is one.
     pub buffer: Option<BufferFacts>,
+    /// The block path.
+    pub block: Option<BlockGranted>,
     /// The initiator's end of the RDMA path.
     pub rdma: Option<RdmaGranted>,
     /// The other end of it.

@@ -7,7 +7,10 @@ mod control;
 mod noise;
 mod single;
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 pub use control::{Control, Stop};
 pub use noise::{Noise, listen};
@@ -28,6 +31,19 @@ pub struct Limits {
     pub warmup: u64,
     /// Longest time of the measured part; none is no limit.
     pub duration: Option<Duration>,
+    /// Whether a failed command is counted, and the run goes on.
+    pub continue_on_error: bool,
+}
+
+/// What a run came to.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// How many samples are valid, from the front; every one is one completed command.
+    pub samples: usize,
+    /// What ended it.
+    pub end: End,
+    /// Commands that failed while the run went on, those of the warm-up included, by [`Engine::fault_name`].
+    pub failed: BTreeMap<String, u64>,
 }
 
 /// What ended a run.
@@ -52,12 +68,34 @@ pub enum End {
 
 /// Runs `limits.warmup` commands and discards them, then fills `samples` from the front.
 ///
-/// Returns how many samples are valid, and what ended the run. Every valid sample is one completed command.
-pub fn run<E, C, S>(engine: &mut E, samples: &mut [S], limits: Limits, control: &Control) -> (usize, End)
+/// Commands that fail take the place of samples, so that never more commands are issued than were asked for.
+pub fn run<E, C, S>(engine: &mut E, samples: &mut [S], limits: Limits, control: &Control) -> Taken
 where
     E: Engine,
     C: Counter,
     S: Stamped,
+{
+    let mut failed = BTreeMap::new();
+    let (samples, end) = match warm_up::<E, C>(engine, &mut failed, limits, control) {
+        Ok(()) => fill::<E, C, S>(engine, samples, &mut failed, limits, control),
+        Err(end) => (0, end),
+    };
+    Taken { samples, end, failed }
+}
+
+/// Issues the commands of the warm-up.
+///
+/// # Errors
+/// What ended the run in it.
+fn warm_up<E, C>(
+    engine: &mut E,
+    failed: &mut BTreeMap<String, u64>,
+    limits: Limits,
+    control: &Control,
+) -> Result<(), End>
+where
+    E: Engine,
+    C: Counter,
 {
     let mut scratch = [Sample { start: 0, stop: 0 }; 64];
     let mut left = limits.warmup;
@@ -66,19 +104,28 @@ where
         let size = left.min(batch) as usize;
         batch = (batch * 2).min(scratch.len() as u64); // One at first: a slow command shows progress, too.
         let (done, fault) = single::<E, C, _>(engine, &mut scratch[..size], control);
+        left -= done as u64;
+        control.advance(done as u64);
         if let Some(fault) = fault {
-            return (0, fault_end(control, true, limits.warmup - left + done as u64, fault));
+            tolerate(engine, fault, limits, failed)
+                .map_err(|fault| fault_end(control, true, limits.warmup - left, fault))?;
+            left -= 1;
+            control.advance(1);
         }
-        left -= size as u64;
-        control.advance(size as u64);
         if let Some(stop) = control.stop() {
-            return (0, End::Stopped(stop));
+            return Err(End::Stopped(stop));
         }
     }
-    fill::<E, C, S>(engine, samples, limits.duration, control)
+    Ok(())
 }
 
-fn fill<E, C, S>(engine: &mut E, samples: &mut [S], duration: Option<Duration>, control: &Control) -> (usize, End)
+fn fill<E, C, S>(
+    engine: &mut E,
+    mut samples: &mut [S],
+    failed: &mut BTreeMap<String, u64>,
+    limits: Limits,
+    control: &Control,
+) -> (usize, End)
 where
     E: Engine,
     C: Counter,
@@ -95,7 +142,7 @@ where
             return (done, End::Stopped(stop));
         }
         let elapsed = started.elapsed();
-        if duration.is_some_and(|limit| elapsed >= limit) {
+        if limits.duration.is_some_and(|limit| elapsed >= limit) {
             return (done, End::Duration);
         }
         let size = chunk.min(samples.len() - done);
@@ -103,10 +150,30 @@ where
         done += taken;
         control.advance(taken as u64);
         if let Some(fault) = fault {
-            return (done, fault_end(control, false, done as u64, fault));
+            if let Err(fault) = tolerate(engine, fault, limits, failed) {
+                return (done, fault_end(control, false, done as u64, fault));
+            }
+            control.advance(1);
+            let room = samples.len() - 1;
+            samples = &mut samples[..room];
         }
-        chunk = next_chunk(size, started.elapsed() - elapsed, duration.map(|limit| limit.saturating_sub(elapsed)));
+        let left = limits.duration.map(|limit| limit.saturating_sub(elapsed));
+        chunk = next_chunk(size, started.elapsed() - elapsed, left);
     }
+}
+
+/// Counts a fault if the run may go on after it. A wait that was given up, and data that is wrong, always end it.
+fn tolerate<E: Engine>(
+    engine: &E,
+    fault: Fault,
+    limits: Limits,
+    failed: &mut BTreeMap<String, u64>,
+) -> Result<(), Fault> {
+    if !limits.continue_on_error || matches!(fault, Fault::Abandoned | Fault::Data) {
+        return Err(fault);
+    }
+    *failed.entry(engine.fault_name(fault)).or_default() += 1;
+    Ok(())
 }
 
 /// Sizes the next chunk by the pace of the last one, growing at most eightfold; never longer than the time that is left.
@@ -161,9 +228,9 @@ mod tests {
         let control = Control::default();
         let mut engine = Broken { at: u64::MAX, issued: 0, hangs: false };
         let mut samples = filled::<Sample>(1234);
-        let limits = Limits { warmup: 77, duration: None };
-        let (done, end) = run::<_, MonotonicRaw, _>(&mut engine, &mut samples, limits, &control);
-        assert_eq!((done, end, engine.issued), (1234, End::Count, 1234 + 77));
+        let limits = Limits { warmup: 77, ..Limits::default() };
+        let taken = run::<_, MonotonicRaw, _>(&mut engine, &mut samples, limits, &control);
+        assert_eq!((taken.samples, taken.end, engine.issued), (1234, End::Count, 1234 + 77));
         assert!(samples.iter().all(|sample| sample.start() <= sample.stop()));
         assert!(samples.windows(2).all(|pair| pair[0].stop() <= pair[1].start()));
     }
@@ -172,9 +239,22 @@ mod tests {
     fn a_fault_keeps_the_samples_before_it_and_names_its_command() {
         let mut engine = Broken { at: 100, issued: 0, hangs: false };
         let mut samples = filled::<Sample>(200);
-        let (done, end) = run::<_, MonotonicRaw, _>(&mut engine, &mut samples, Limits::default(), &Control::default());
-        assert_eq!(done, 100);
-        assert_eq!(end, End::Fault { warmup: false, index: 100, fault: Fault::Submit(5) });
+        let taken = run::<_, MonotonicRaw, _>(&mut engine, &mut samples, Limits::default(), &Control::default());
+        assert_eq!(taken.samples, 100);
+        assert_eq!(taken.end, End::Fault { warmup: false, index: 100, fault: Fault::Submit(5) });
+        assert!(taken.failed.is_empty());
+    }
+
+    #[test]
+    fn a_run_that_goes_on_counts_failed_commands_and_issues_no_more_for_them() {
+        for (at, warmup, measured) in [(0, 10, 200), (9, 10, 200), (10, 10, 199), (109, 10, 199), (209, 10, 199)] {
+            let mut engine = Broken { at, issued: 0, hangs: false };
+            let mut samples = filled::<Sample>(200);
+            let limits = Limits { warmup, continue_on_error: true, ..Limits::default() };
+            let taken = run::<_, MonotonicRaw, _>(&mut engine, &mut samples, limits, &Control::default());
+            assert_eq!((taken.samples, taken.end, engine.issued), (measured, End::Count, 210), "{at}");
+            assert_eq!(taken.failed, BTreeMap::from([("EIO".to_string(), 1)]), "{at}");
+        }
     }
 
     #[test]
@@ -188,18 +268,18 @@ mod tests {
                 control.request(Stop::Stalled);
                 control.abandon();
             });
-            let (done, end) = run::<_, MonotonicRaw, _>(&mut engine, &mut samples, Limits::default(), &control);
-            assert_eq!((done, end), (10, End::Stopped(Stop::Stalled)));
+            let taken = run::<_, MonotonicRaw, _>(&mut engine, &mut samples, Limits::default(), &control);
+            assert_eq!((taken.samples, taken.end), (10, End::Stopped(Stop::Stalled)));
         });
     }
 
     #[test]
     fn a_time_limit_ends_the_run_with_what_was_measured() {
         let mut samples = filled::<Sample>(1 << 24);
-        let limits = Limits { warmup: 0, duration: Some(Duration::from_millis(30)) };
-        let (done, end) = run::<_, MonotonicRaw, _>(&mut Null, &mut samples, limits, &Control::default());
-        assert_eq!(end, End::Duration);
-        assert!(done > 0 && done < samples.len());
+        let limits = Limits { duration: Some(Duration::from_millis(30)), ..Limits::default() };
+        let taken = run::<_, MonotonicRaw, _>(&mut Null, &mut samples, limits, &Control::default());
+        assert_eq!(taken.end, End::Duration);
+        assert!(taken.samples > 0 && taken.samples < samples.len());
     }
 
     #[test]

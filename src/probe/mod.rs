@@ -1,8 +1,9 @@
 //! What is to be measured: as written ([`Spec`]), then as a [`Plan`] on which every check has been made that needs no
 //! device. The checks that do are made when the engine is opened.
 
+mod block;
 mod plan;
 mod spec;
 
 pub use plan::{MAX_SAMPLES, Plan};
-pub use spec::{RdmaSpec, Spec};
+pub use spec::{BlockSpec, RdmaSpec, Spec};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::spec::Spec;
+use super::{block, spec::Spec};
 use crate::{
-    engine::{Completion, Convention, EngineKind, MAX_BS_BYTES, RdmaOptions, Transport, Verb},
+    engine::{BlockOptions, Completion, Convention, EngineKind, MAX_BS_BYTES, RdmaOptions, Transport, Verb},
     error::{Error, Result},
     host::MAX_CPUS,
     peer::PeerAddress,
@@ -18,7 +18,7 @@ pub const MAX_SAMPLES: u64 = 1 << 26;
 const SAMPLES_BY_DURATION: u64 = 1 << 24;
 
 /// Largest integer that a result can hold: JSON readers keep 53 bits.
-const MAX_INTEGER: u64 = (1 << 53) - 1;
+pub(super) const MAX_INTEGER: u64 = (1 << 53) - 1;
 
 const DEFAULT_COUNT: u64 = 100_000;
 const DEFAULT_DELAY: Duration = Duration::from_micros(10);
@@ -59,6 +59,8 @@ pub struct Plan {
     pub token: Option<String>,
     /// Choices of the rdma engines.
     pub rdma: RdmaOptions,
+    /// Choices of the block engines; none for others.
+    pub block: Option<BlockOptions>,
 }
 
 impl Plan {
@@ -96,16 +98,17 @@ impl Plan {
         }
         let verb = match spec.engine {
             EngineKind::Rdma(verb) => Some(verb),
-            EngineKind::Null | EngineKind::Spin => None,
+            _ => None,
         };
         check_engine_options(&spec, verb)?;
-        let rdma = spec.rdma.resolve()?;
+        let rdma = spec.rdma.resolve(spec.hugepages)?;
+        let block = if spec.engine.is_block() { Some(block::resolve(&spec)?) } else { None };
         if let Some(verb) = verb {
             check_transport(spec.engine, verb, &rdma)?;
         }
         Ok(Self {
             engine: spec.engine,
-            points: points(spec.engine, verb, &spec.bs_bytes)?,
+            points: if block.is_some() { block::points(&spec)? } else { points(spec.engine, verb, &spec.bs_bytes)? },
             count,
             duration: spec.duration,
             capacity,
@@ -120,6 +123,7 @@ impl Plan {
             peer: spec.peer,
             token: spec.token,
             rdma,
+            block,
         })
     }
 
@@ -146,12 +150,18 @@ fn check_engine_options(spec: &Spec, verb: Option<Verb>) -> Result<()> {
             (spec.peer.is_some(), "--peer"),
             (spec.token.is_some(), "--token-file"),
             (spec.peer_cpu.is_some(), "--peer-cpu"),
-            (spec.completion == Completion::Event, "--completion event"),
-            (!spec.bs_bytes.is_empty(), "--bs"),
+            (spec.completion == Completion::Event && !spec.engine.is_block(), "--completion event"),
+            (!spec.bs_bytes.is_empty() && !spec.engine.is_block(), "--bs"),
+            (spec.hugepages && !spec.engine.is_block(), "--hugepages"),
         ];
         let first = given.into_iter().find_map(|(given, name)| given.then_some(name));
-        return first.or(spec.rdma.first_given()).map_or(Ok(()), unknown);
+        let first = first.or(spec.rdma.first_given());
+        let first = if spec.engine.is_block() { first } else { first.or(spec.block.first_given()) };
+        return first.map_or(Ok(()), unknown);
     };
+    if let Some(option) = spec.block.first_given() {
+        return unknown(option);
+    }
     if spec.token.is_some() && spec.peer.is_none() {
         return Err(Error::usage("--token-file is for --peer; a loopback asks nobody"));
     }
@@ -220,7 +230,7 @@ pub(super) fn range(option: &str, value: u64, allowed: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::RdmaSpec;
+    use crate::probe::{BlockSpec, RdmaSpec};
 
     fn spec(engine: &str) -> Spec {
         Spec {
@@ -239,7 +249,9 @@ mod tests {
             peer_cpu: None,
             peer: None,
             token: None,
+            hugepages: false,
             rdma: RdmaSpec::default(),
+            block: BlockSpec::default(),
         }
     }
 

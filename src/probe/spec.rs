@@ -1,10 +1,10 @@
 //! Options as written, wide and unchecked; `None` where nothing was said.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use super::plan::range;
 use crate::{
-    engine::{Completion, EngineKind, RdmaOptions, Transport},
+    engine::{Completion, EngineKind, NoData, RdmaOptions, Rw, Transport},
     error::Result,
     peer::PeerAddress,
     timing::ClockChoice,
@@ -29,7 +29,33 @@ pub struct Spec {
     pub peer_cpu: Option<u64>,
     pub peer: Option<PeerAddress>,
     pub token: Option<String>,
+    pub hugepages: bool,
     pub rdma: RdmaSpec,
+    pub block: BlockSpec,
+}
+
+/// The options of the block engines as written.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)] // As above.
+pub struct BlockSpec {
+    pub target: Option<PathBuf>,
+    pub rw: Option<Rw>,
+    pub command: Option<NoData>,
+    pub offset: Option<u64>,
+    pub size: Option<u64>,
+    pub seed: Option<u64>,
+    pub direct: bool,
+    pub buffered: bool,
+    pub hipri: bool,
+    pub uring_iopoll: bool,
+    pub uring_sqpoll: bool,
+    pub sqpoll_cpu: Option<u64>,
+    pub uring_async: bool,
+    pub uring_unregistered: bool,
+    pub nvme_ioctl: bool,
+    pub verify: bool,
+    pub continue_on_error: bool,
+    pub allow_write: Option<PathBuf>,
 }
 
 /// The options of the rdma engines as written.
@@ -49,7 +75,6 @@ pub struct RdmaSpec {
     pub rnr_retry: Option<u64>,
     pub transport: Option<Transport>,
     pub cm: bool,
-    pub hugepages: bool,
 }
 
 impl RdmaSpec {
@@ -68,7 +93,6 @@ impl RdmaSpec {
             (self.rnr_retry.is_some(), "--rnr-retry"),
             (self.transport.is_some(), "--transport"),
             (self.cm, "--cm"),
-            (self.hugepages, "--hugepages"),
         ];
         given.into_iter().find_map(|(given, name)| given.then_some(name))
     }
@@ -77,7 +101,7 @@ impl RdmaSpec {
     ///
     /// # Errors
     /// [`Error::Usage`](crate::error::Error::Usage) with the option, the value and the range.
-    pub fn resolve(&self) -> Result<RdmaOptions> {
+    pub fn resolve(&self, hugepages: bool) -> Result<RdmaOptions> {
         let defaults = RdmaOptions::default();
         let small = |name, value: Option<u64>, low: u8, high: u8, default: u8| match value {
             None => Ok(default),
@@ -110,7 +134,41 @@ impl RdmaSpec {
             rnr_retry_count: small("--rnr-retry", self.rnr_retry, 0, 7, defaults.rnr_retry_count)?,
             transport: self.transport.unwrap_or_default(),
             cm: self.cm,
-            hugepages: self.hugepages,
+            hugepages,
         })
+    }
+}
+
+impl BlockSpec {
+    /// As [`RdmaSpec::first_given`].
+    pub(super) fn first_given(&self) -> Option<&'static str> {
+        let given = [
+            (self.target.is_some(), "--target"),
+            (self.rw.is_some(), "--rw"),
+            (self.command.is_some(), "--command"),
+            (self.offset.is_some(), "--offset"),
+            (self.size.is_some(), "--size"),
+            (self.seed.is_some(), "--seed"),
+            (self.direct, "--direct"),
+            (self.buffered, "--buffered"),
+            (self.hipri, "--hipri"),
+            (self.verify, "--verify"),
+            (self.continue_on_error, "--continue-on-error"),
+            (self.allow_write.is_some(), "--allow-write"),
+        ];
+        let given = given.into_iter().find_map(|(given, name)| given.then_some(name));
+        given.or(self.first_of_uring()).or(self.nvme_ioctl.then_some("--nvme-ioctl"))
+    }
+
+    /// The first option about a ring.
+    pub(super) fn first_of_uring(&self) -> Option<&'static str> {
+        let given = [
+            (self.uring_iopoll, "--uring-iopoll"),
+            (self.uring_sqpoll, "--uring-sqpoll"),
+            (self.sqpoll_cpu.is_some(), "--sqpoll-cpu"),
+            (self.uring_async, "--uring-async"),
+            (self.uring_unregistered, "--uring-unregistered"),
+        ];
+        given.into_iter().find_map(|(given, name)| given.then_some(name))
     }
 }

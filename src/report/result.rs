@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::warning::Warning;
 use crate::{
-    engine::{Completion, Convention, EngineKind, Granted, RdmaGranted, RdmaOptions},
+    engine::{BlockOptions, Completion, Convention, EngineKind, Granted, RdmaGranted, RdmaOptions, Rw},
     host::{HostFacts, UsageDelta},
     measure::Noise,
     stats::{Histogram, Interval, Outlier, Summary, Window},
@@ -152,7 +152,7 @@ pub struct Config {
     /// Measuring threads.
     pub jobs: u32,
     /// Direction of block engines; null for others.
-    pub rw: Option<String>,
+    pub rw: Option<Rw>,
     /// How completions are awaited.
     pub completion: Completion,
     /// Processors of the measuring threads.
@@ -177,6 +177,8 @@ pub struct Config {
     pub delay_ns: Option<u64>,
     /// RDMA choices; null for other engines.
     pub rdma: Option<RdmaOptions>,
+    /// Choices of the block engines; null for others.
+    pub block: Option<BlockOptions>,
 }
 
 /// Rates over the measured part.
@@ -217,13 +219,13 @@ pub struct MemoryUse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verified {
-    /// The bytes of the last command are right, at every end that received some.
+    /// The bytes of the last command, with `--verify` of every command, are right at every end that received some.
     Yes,
     /// They are not.
     No,
     /// The engine moves no data.
     NotApplicable,
-    /// The run ended before they could be checked.
+    /// The run ended before they could be checked, or, on block devices, `--verify` was not given.
     NotChecked,
 }
 

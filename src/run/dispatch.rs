@@ -36,6 +36,15 @@ pub(super) fn measure(job: &Job, bs_bytes: Option<u64>) -> Result<Measured> {
             let mut engine = Spin::<Tsc>::new(job.plan.delay, job.ticks_per_ns);
             job.run(&mut engine, None, local, None, None).map(Measured::from)
         }
+        (
+            EngineKind::Psync
+            | EngineKind::Pvsync2
+            | EngineKind::Libaio
+            | EngineKind::IoUring
+            | EngineKind::NvmeCmd
+            | EngineKind::Sg,
+            _,
+        ) => super::block::measure(job, bs_bytes),
         (EngineKind::Spin, Source::Monotonic) => {
             let mut engine = Spin::<MonotonicRaw>::new(job.plan.delay, job.ticks_per_ns);
             job.run(&mut engine, None, local, None, None).map(Measured::from)
@@ -57,6 +66,12 @@ pub(super) fn measure(job: &Job, bs_bytes: Option<u64>) -> Result<Measured> {
 pub(super) fn near_cpus(plan: &Plan) -> Option<CpuSet> {
     match plan.engine {
         EngineKind::Null | EngineKind::Spin => None,
+        EngineKind::Psync
+        | EngineKind::Pvsync2
+        | EngineKind::Libaio
+        | EngineKind::IoUring
+        | EngineKind::NvmeCmd
+        | EngineKind::Sg => super::block::near_cpus(plan),
         #[cfg(feature = "rdma")]
         EngineKind::Rdma(_) => super::rdma::near_cpus(plan),
         #[cfg(not(feature = "rdma"))]

@@ -66,6 +66,17 @@ pub(super) fn point<S: Stamped>(job: &Job, samples: &[S], made: Made, end: End, 
     }
 }
 
+/// What failed while the run went on: all of it, and by name.
+pub(super) fn failed_commands(failed: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let all: u64 = failed.values().sum();
+    let by_name = failed.into_iter().map(|(name, count)| (format!("failed_commands.{name}"), count));
+    let mut errors: BTreeMap<_, _> = by_name.collect();
+    if all > 0 {
+        errors.insert("failed_commands".into(), all);
+    }
+    errors
+}
+
 fn ended_by(end: End, by_time_alone: bool) -> EndedBy {
     match end {
         End::Count if by_time_alone => EndedBy::Samples,
@@ -81,14 +92,14 @@ fn config(job: &Job, bs_bytes: Option<u64>) -> Config {
     let nanoseconds = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let responds_here = match plan.engine {
         EngineKind::Rdma(verb) => verb.needs_responder() && plan.peer.is_none(),
-        EngineKind::Null | EngineKind::Spin => false,
+        _ => false,
     };
     Config {
         engine: plan.engine,
         qd: 1,
         bs_bytes,
         jobs: 1,
-        rw: None,
+        rw: plan.block.as_ref().filter(|block| block.command.is_none()).map(|block| block.rw),
         completion: plan.completion,
         cpus: vec![placed.cpu],
         peer_cpu: responds_here.then_some(placed.peer_cpu),
@@ -101,6 +112,7 @@ fn config(job: &Job, bs_bytes: Option<u64>) -> Config {
         peer: plan.peer.as_ref().map(ToString::to_string),
         delay_ns: (plan.engine == EngineKind::Spin).then(|| nanoseconds(plan.delay)),
         rdma: matches!(plan.engine, EngineKind::Rdma(_)).then(|| plan.rdma.clone()),
+        block: plan.block.clone(),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     engine::{Engine, Fault, Granted, Null},
     error::{Error, Result},
     host::Usage,
-    measure::{Control, End, Limits, Stamped, Stop, run, single},
+    measure::{Control, End, Limits, Stamped, Stop, Taken, run, single},
     peer::Running,
     probe::Plan,
     report::result::{CpuUse, Point, Verified},
@@ -71,9 +71,12 @@ impl<'a> Job<'a> {
 
     fn floor_with<C: Counter, S: Stamped>(&self) -> Summary {
         let mut samples = filled::<S>(FLOOR_COMMANDS);
-        let limits = Limits { warmup: 1000, duration: None };
-        let (done, _) = run::<_, C, _>(&mut Null, &mut samples, limits, &Control::default());
-        Summary::of_sorted(&sorted(&samples[..done], |sample| sample.stop() - sample.start()), self.ticks_per_ns)
+        let limits = Limits { warmup: 1000, ..Limits::default() };
+        let taken = run::<_, C, _>(&mut Null, &mut samples, limits, &Control::default());
+        Summary::of_sorted(
+            &sorted(&samples[..taken.samples], |sample| sample.stop() - sample.start()),
+            self.ticks_per_ns,
+        )
     }
 
     /// Measures one point with an engine that is ready.
@@ -118,7 +121,8 @@ impl Ready<'_> {
         let plan = self.job.plan;
         let control = Control::default();
         let mut samples = filled::<S>(plan.capacity as usize);
-        let limits = Limits { warmup: plan.warmup, duration: plan.duration };
+        let continue_on_error = plan.block.as_ref().is_some_and(|block| block.continue_on_error);
+        let limits = Limits { warmup: plan.warmup, duration: plan.duration, continue_on_error };
         let stall = Job::stall(self.bs_bytes);
         let sleeper = Sleeper::current().map_err(|source| Error::call("SIGURG", "sigaction", source, ""))?;
         let monitor = Monitor {
@@ -140,9 +144,9 @@ impl Ready<'_> {
                 .spawn_scoped(scope, || monitor.watch(&finished))
                 .map_err(|source| Error::call("monitor", "pthread_create", source, ""))?;
             let measured = Usage::now(Some(cpu)).and_then(|before| {
-                let (done, end) = run::<E, C, S>(engine, &mut samples, limits, &control);
+                let taken = run::<E, C, S>(engine, &mut samples, limits, &control);
                 let usage = Usage::now(Some(cpu))?.since(&before);
-                let last = match end {
+                let last = match taken.end {
                     End::Fault { .. } | End::Stopped(Stop::Stalled | Stop::PeerGone) => None,
                     _ => self.prepare_last,
                 };
@@ -153,13 +157,13 @@ impl Ready<'_> {
                     control.advance(done as u64);
                     fault.map_or(Ok(()), Err)
                 });
-                Ok((done, end, usage, last))
+                Ok((taken, usage, last))
             });
             finished.store(true, Relaxed);
             watcher.thread().unpark();
             measured.map(|measured| (measured, watcher.join().unwrap_or(None)))
         })?;
-        let (done, end, usage, last) = measured;
+        let (Taken { samples: done, end, failed }, usage, last) = measured;
         let samples = &samples[..done];
         check_order(samples)?;
         let migrated = nix::sched::sched_getcpu().is_ok_and(|now| now != cpu);
@@ -167,6 +171,7 @@ impl Ready<'_> {
         let last_completed = last == Some(Ok(()));
         let made = Made { granted: self.granted, bs_bytes: self.bs_bytes, verifiable: self.prepare_last.is_some() };
         let mut point = figures::point(self.job, samples, made, end, CpuUse { usage, migrated });
+        point.errors.extend(figures::failed_commands(failed));
         if last_completed {
             point.verified = Verified::Yes; // Until a check at either end says otherwise.
         }

@@ -1,10 +1,12 @@
 //! The order of a run: open the output, pin, calibrate, listen to the machine, measure each point, check the clock again,
 //! write.
 
+mod block;
 pub mod check;
 mod dispatch;
 pub mod engines;
 mod figures;
+mod fill;
 mod job;
 mod monitor;
 #[cfg(feature = "rdma")]
@@ -33,6 +35,7 @@ use crate::{
     timing::{Calibration, MonotonicRaw, Source, Tsc},
 };
 
+pub use fill::{Fill, fill};
 pub use signals::Signals;
 
 use dispatch::Measured;

@@ -156,6 +156,7 @@ fn loopback(job: &Job, request: Request) -> Result<Measured> {
     connect_loopback(&mut initiator, &mut responder)?;
     let (local, remote) = (initiator.info(), responder.info());
     let granted = Granted {
+        block: None,
         buffer: Some(initiator.buffer()),
         rdma: Some(initiator.facts().clone()),
         remote: Some(responder.facts().clone()),
@@ -294,8 +295,12 @@ fn with_peer(job: &Job, peer: &PeerAddress, request: Request) -> Result<Measured
     })?;
     let mut far = remote.facts.clone();
     far.mtu_bytes = initiator.facts().mtu_bytes; // Each end had offered its own; this is what was agreed.
-    let granted =
-        Granted { buffer: Some(initiator.buffer()), rdma: Some(initiator.facts().clone()), remote: Some(far.clone()) };
+    let granted = Granted {
+        buffer: Some(initiator.buffer()),
+        block: None,
+        rdma: Some(initiator.facts().clone()),
+        remote: Some(far.clone()),
+    };
     let mut run = match initiate(job, &initiator, &remote, granted, Some(&running)) {
         Ok(run) => run,
         Err(error) => {

@@ -150,6 +150,40 @@ impl Drop for Region {
     }
 }
 
+/// A region with the number of bytes that one command moves to or from its beginning: what system calls may be given.
+#[derive(Debug)]
+pub struct Buffer {
+    region: Region,
+    bytes: u32,
+}
+
+impl Buffer {
+    /// Maps a buffer for commands of `bytes`; see [`Region::new`].
+    ///
+    /// # Errors
+    /// As [`Region::new`].
+    pub fn new(bytes: u32, pages: Pages, node: Option<u32>) -> io::Result<Self> {
+        Ok(Self { region: Region::new(bytes as usize, pages, node)?, bytes })
+    }
+
+    /// Bytes that one command moves; never more than are mapped.
+    #[inline(always)]
+    pub fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    /// The first byte, for the kernel.
+    #[inline(always)]
+    pub(super) fn pointer(&self) -> *mut u8 {
+        self.region.start.as_ptr()
+    }
+
+    /// The memory itself.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+}
+
 /// One byte of a [`Region`] that a device or another thread may change. Its holder keeps the region alive.
 #[derive(Clone, Copy, Debug)]
 pub struct ByteCell {

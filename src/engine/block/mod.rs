@@ -1,0 +1,106 @@
+//! Block engines: one command each on a file, a block device, or the device behind a SCSI or NVMe generic node.
+//!
+//! Callers open a [`target::Target`] first, which checks everything that can be known before, and give it to an engine.
+
+pub mod aio;
+pub mod checked;
+pub mod nvme;
+pub mod nvme_status;
+pub mod offsets;
+pub mod options;
+pub mod pattern;
+mod preflight;
+pub mod sense;
+pub mod setup;
+pub mod sg;
+pub mod sync;
+pub mod target;
+pub mod uring;
+
+use std::io;
+
+use super::{Engine, Fault};
+use crate::{
+    host::Sysfs,
+    sys::memory::{Buffer, Region},
+};
+
+/// An engine whose commands move data from or to a place.
+pub trait Block: Engine {
+    /// The data of the command in hand; none for commands without data.
+    fn buffer(&self) -> Option<&Buffer>;
+    /// The place of the command in hand, in bytes from the beginning of the target.
+    fn offset(&self) -> u64;
+}
+
+/// What the words about a failed command are made of.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The target as given.
+    pub path: String,
+    /// The command as the interface names it.
+    pub command: String,
+    /// Bytes that one command moves.
+    pub bytes: u32,
+    /// Number of the block device behind the target.
+    pub device: Option<(u32, u32)>,
+}
+
+impl Subject {
+    /// Says what a fault of the command at `offset` means.
+    pub fn explain(&self, offset: u64, fault: Fault) -> String {
+        let (bytes, command) = (self.bytes, &self.command);
+        let what = match fault {
+            Fault::Short(moved) => format!("moved {moved} bytes of {bytes}"),
+            Fault::Submit(errno) | Fault::Poll(errno) | Fault::Failed(errno) => {
+                format!("{}{}", io::Error::from_raw_os_error(errno), hint(errno))
+            }
+            other => other.to_string(),
+        };
+        self.sentence(offset, &format!("{command} of {bytes} bytes"), &what)
+    }
+
+    /// The sentence, and that the device is gone if it is.
+    pub fn sentence(&self, offset: u64, command: &str, what: &str) -> String {
+        let gone = match self.device {
+            Some((major, minor)) if !Sysfs::default().exists(&format!("/sys/dev/block/{major}:{minor}")) => {
+                ". The device is gone"
+            }
+            _ => "",
+        };
+        format!("{}: {command} at offset {offset}: {what}{gone}", self.path)
+    }
+}
+
+fn hint(errno: i32) -> &'static str {
+    match errno {
+        libc::EIO => ". The kernel log (dmesg) may say more",
+        libc::EOPNOTSUPP => ". The device or its file system does not do this, for instance polled completion",
+        libc::EINVAL => ". Usually the alignment, or a size that the device does not take",
+        libc::ENOSPC => ". The device or file system is full",
+        _ => "",
+    }
+}
+
+/// Why a transfer that moved `moved` bytes is a fault, if it is.
+#[inline(always)]
+fn whole(moved: u32, bytes: u32) -> Result<(), Fault> {
+    if moved == bytes { Ok(()) } else { Err(Fault::Short(moved)) }
+}
+
+/// As [`whole`], for completions that carry bytes or a negative errno.
+#[inline(always)]
+fn completed(result: i64, bytes: u32) -> Result<(), Fault> {
+    if result == i64::from(bytes) {
+        Ok(())
+    } else if result < 0 {
+        Err(Fault::Failed(-result as i32))
+    } else {
+        Err(Fault::Short(result as u32))
+    }
+}
+
+/// The memory of a buffer, and the bytes in use.
+fn data(buffer: &Buffer) -> (&Region, usize) {
+    (buffer.region(), buffer.bytes() as usize)
+}

@@ -1,0 +1,231 @@
+//! Linux AIO by its raw system calls: one request, and the completion ring that the kernel maps into the process.
+//!
+//! The ring's layout is the kernel's `struct aio_ring` (fs/aio.c), which fio and others read as well. Where it is another
+//! one, [`Queue::reap_ring`] must not be used; [`Queue::has_ring`] tells.
+
+use std::{
+    fs::File,
+    io,
+    os::fd::AsRawFd,
+    ptr,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use libc::{c_long, c_ulong, timespec};
+use nix::errno::Errno;
+
+use super::memory::Buffer;
+
+const IOCB_CMD_PREAD: u16 = 0;
+const IOCB_CMD_PWRITE: u16 = 1;
+const RING_MAGIC: u32 = 0xa10a_10a1;
+
+/// `struct iocb` of include/uapi/linux/aio_abi.h, little endian.
+#[derive(Debug, Default)]
+#[repr(C)]
+struct Iocb {
+    data: u64,
+    key: u32,
+    rw_flags: i32,
+    opcode: u16,
+    request_priority: i16,
+    descriptor: u32,
+    buffer: u64,
+    bytes: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    result_descriptor: u32,
+}
+
+/// `struct io_event`.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+struct Event {
+    data: u64,
+    request: u64,
+    result: i64,
+    result2: i64,
+}
+
+/// The head of `struct aio_ring`; the events follow it.
+#[repr(C)]
+struct Ring {
+    id: u32,
+    entries: u32,
+    head: AtomicU32,
+    tail: AtomicU32,
+    magic: u32,
+    compatible_features: u32,
+    incompatible_features: u32,
+    header_bytes: u32,
+}
+
+/// An AIO context with one request on one file and one buffer.
+#[derive(Debug)]
+pub struct Queue {
+    context: c_ulong,
+    request: Box<Iocb>,
+    // Dropped after the context, which waits for what is in flight.
+    _file: File,
+    buffer: Buffer,
+}
+
+impl Queue {
+    /// Sets up a context for `events` requests, and the request.
+    ///
+    /// # Errors
+    /// The errno of `io_setup`: EAGAIN when fs.aio-max-nr is exhausted, ENOSYS where the kernel has no AIO.
+    pub fn new(events: u32, file: File, buffer: Buffer, write: bool) -> io::Result<Self> {
+        let mut context: c_ulong = 0;
+        // SAFETY: the context is a live word that must be zero beforehand, and is.
+        if unsafe { libc::syscall(libc::SYS_io_setup, c_long::from(events), &mut context) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let request = Box::new(Iocb {
+            opcode: if write { IOCB_CMD_PWRITE } else { IOCB_CMD_PREAD },
+            descriptor: file.as_raw_fd() as u32, // An open descriptor is not negative.
+            buffer: buffer.pointer() as u64,
+            bytes: u64::from(buffer.bytes()),
+            ..Iocb::default()
+        });
+        Ok(Self { context, request, _file: file, buffer })
+    }
+
+    /// The memory that the request moves.
+    pub fn buffer(&self) -> &Buffer {
+        &self.buffer
+    }
+
+    /// Sets where the next request begins, in bytes.
+    #[inline(always)]
+    pub fn set_offset(&mut self, offset: u64) {
+        self.request.offset = offset as i64;
+    }
+
+    /// `io_submit(2)` of the request.
+    ///
+    /// # Errors
+    /// The errno.
+    #[inline(always)]
+    pub fn submit(&mut self) -> Result<(), i32> {
+        let mut list: *mut Iocb = &mut *self.request;
+        // SAFETY: the list of one lives until the call returns; the request is copied by the kernel; file and buffer live
+        // as long as the context, whose destruction waits for them.
+        let submitted = unsafe { libc::syscall(libc::SYS_io_submit, self.context, 1 as c_long, &mut list) };
+        if submitted == 1 { Ok(()) } else { Err(Errno::last_raw()) }
+    }
+
+    /// Whether completions can be read from the ring in user space.
+    pub fn has_ring(&self) -> bool {
+        let ring = self.ring();
+        // SAFETY: the context is the address of the mapping that io_setup made, at least a page long, until io_destroy.
+        unsafe {
+            (*ring).magic == RING_MAGIC
+                && (*ring).incompatible_features == 0
+                && (*ring).header_bytes as usize == size_of::<Ring>()
+                && (*ring).entries != 0
+        }
+    }
+
+    /// One look into the ring; the result of the request if it has completed: bytes or a negative errno.
+    #[inline(always)]
+    pub fn reap_ring(&mut self) -> Option<i64> {
+        let ring = self.ring();
+        // SAFETY: the mapping lives as long as the context, and has this layout, as `has_ring` found. Only this thread moves
+        // the head, so it may be read relaxed; the tail is read before the event, and the head released after it.
+        unsafe {
+            let head = (*ring).head.load(Ordering::Relaxed);
+            if head == (*ring).tail.load(Ordering::Acquire) {
+                return None;
+            }
+            let event = ring.add(1).cast::<Event>().add(head as usize).read();
+            let next = if head + 1 == (*ring).entries { 0 } else { head + 1 };
+            (*ring).head.store(next, Ordering::Release);
+            Some(event.result)
+        }
+    }
+
+    /// `io_getevents(2)`: waits for the completion, or until a signal comes (then `None`).
+    ///
+    /// # Errors
+    /// The errno, but for EINTR.
+    #[inline(always)]
+    pub fn wait(&mut self) -> Result<Option<i64>, i32> {
+        self.get_events(1, ptr::null())
+    }
+
+    /// One look by `io_getevents(2)`, for kernels whose ring is unknown.
+    ///
+    /// # Errors
+    /// As [`Queue::wait`].
+    #[inline(always)]
+    pub fn look(&mut self) -> Result<Option<i64>, i32> {
+        self.get_events(0, &timespec { tv_sec: 0, tv_nsec: 0 })
+    }
+
+    #[inline(always)]
+    fn get_events(&mut self, least: c_long, timeout: *const timespec) -> Result<Option<i64>, i32> {
+        let mut event = Event::default();
+        // SAFETY: there is room for the one event that is asked for; the timeout is null or lives until the call returns.
+        let got =
+            unsafe { libc::syscall(libc::SYS_io_getevents, self.context, least, 1 as c_long, &mut event, timeout) };
+        match got {
+            1 => Ok(Some(event.result)),
+            0 => Ok(None),
+            _ if Errno::last_raw() == libc::EINTR => Ok(None),
+            _ => Err(Errno::last_raw()),
+        }
+    }
+
+    #[inline(always)]
+    fn ring(&self) -> *const Ring {
+        self.context as *const Ring
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // SAFETY: the context was made by io_setup and is destroyed once. The call waits for what is in flight.
+        let _ = unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::{file::pwrite, memory::Pages};
+
+    #[test]
+    fn the_abi_has_the_sizes_of_the_kernels_headers() {
+        assert_eq!((size_of::<Iocb>(), size_of::<Event>(), size_of::<Ring>()), (64, 32, 32));
+    }
+
+    #[test]
+    fn a_request_completes_in_the_ring_and_by_the_system_call() {
+        let file = tempfile::tempfile().unwrap();
+        let buffer = Buffer::new(512, Pages::Normal, None).unwrap();
+        assert_eq!(pwrite(&file, &buffer, 0), Ok(512));
+        let mut queue = Queue::new(1, file, buffer, false).unwrap();
+        assert!(queue.has_ring());
+        assert_eq!(queue.reap_ring(), None);
+        // More often than the ring has entries, so that it wraps.
+        for round in 0..1000 {
+            queue.set_offset(256 * (round % 2));
+            queue.submit().unwrap();
+            let wanted = 512 - 256 * (round % 2) as i64;
+            match round % 3 {
+                0 => assert_eq!(queue.wait(), Ok(Some(wanted))),
+                1 => while queue.look().unwrap().is_none_or(|got| got != wanted) {},
+                _ => while queue.reap_ring().is_none_or(|got| got != wanted) {},
+            }
+        }
+    }
+
+    #[test]
+    fn a_context_of_no_events_is_refused() {
+        let buffer = Buffer::new(512, Pages::Normal, None).unwrap();
+        let error = Queue::new(0, tempfile::tempfile().unwrap(), buffer, false).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    }
+}
