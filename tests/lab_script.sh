@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs scripts/lab for real and looks at what it promises to its callers. Three boots, about a minute without KVM.
-# With --all also two hosts and the deterministic clock: two boots more.
+# With --all also two hosts, the deterministic clock and storage: three boots more.
 # Exit codes: 0 all passed · 1 something failed · 77 this machine lacks what the lab needs.
 set -u
 cd "$(dirname "$0")/.."
@@ -95,6 +95,35 @@ counted_instructions_are_the_clock() {
     check "the deterministic lab keeps time by the TSC on one CPU" $'tsc\n1 1' "$(cat "$scratch/out")"
 }
 
+storage_topologies_work_together() {
+    scripts/lab --with srp,nvmet,null_blk,nvme,scsi_debug --timeout 300 -- sh -c '
+        cd /dev/lab
+        echo "$LAB_TOPOLOGY"
+        for disk in n0 n200us n500us n1ms npoll n4k nbad scsi_debug-disk nvme-disk nvme-4k-disk srp-disk srp-4k-disk nvmet-disk; do
+            dd if=$disk of=/dev/null bs=4096 count=1 iflag=direct 2> /dev/null || echo "$disk does not answer"
+        done
+        # 0x15 is 21, the major number of sg.
+        for sg in scsi_debug-sg srp-sg srp-4k-sg; do
+            [ "$(stat -L -c "%F %t" $sg)" = "character special file 15" ] || echo "$sg is no sg node"
+        done
+        for ng in nvme-ng nvme-4k-ng nvmet-ng; do [ -c $ng ] || echo "$ng is no character device"; done
+        blockdev --getss n0 n4k nvme-disk nvme-4k-disk srp-disk srp-4k-disk nvmet-disk | xargs
+        for disk in srp-disk scsi_debug-disk; do
+            read -r vendor < "/sys/class/block/$(basename "$(readlink $disk)")/device/vendor"
+            echo "$disk is of $vendor"
+        done
+        dd if=nbad of=/dev/null bs=4096 skip=256 count=1 iflag=direct 2>&1 | grep -o "Input/output error"
+        fio --name=n200us --filename=/dev/lab/n200us --rw=read --ioengine=psync --direct=1 --bs=4k --number_ios=200 \
+            --output-format=json --output="$LAB_OUT/n200us.json"' > "$scratch/out" 2> "$scratch/err"
+    check "all storage topologies come up in one boot" 0 $?
+    check "what a topology needs comes before it" rxe,srp,null_blk,nvmet,nvme,scsi_debug "$(head -n 1 "$scratch/out")"
+    check "every device in /dev/lab answers and is what its name says" \
+        $'512 4096 512 4096 512 4096 512\nsrp-disk is of LIO-ORG\nscsi_debug-disk is of Linux\nInput/output error' \
+        "$(tail -n +2 "$scratch/out")"
+    check "fio reads n200us in 200 µs or more" true \
+        "$(jq '.jobs[0].read | .total_ios == 200 and .clat_ns.mean >= 200000' target/lab/out/n200us.json)"
+}
+
 scripts/setup --lab --check > /dev/null || exit 77
 usage_error_needs_no_boot
 command_with_everything
@@ -103,6 +132,7 @@ timeout_ends_the_guest
 if [[ ${1-} == --all ]]; then
     two_hosts_reach_each_other
     counted_instructions_are_the_clock
+    storage_topologies_work_together
 fi
 echo "$passed passed, $failed failed"
 [[ $failed == 0 ]]
