@@ -59,6 +59,20 @@ fn a_run_with_phases_is_valid_and_has_both() {
 }
 
 #[test]
+fn runs_on_a_file_are_valid_for_every_engine_that_takes_one() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(1 << 20).unwrap();
+    for engine in ["psync", "pvsync2", "libaio", "io-uring"] {
+        let path = file.path().display();
+        let result = measured(&format!("--engine {engine} --target {path} --buffered --rw randread --count 100"));
+        assert_valid(&result);
+        let granted = &result["points"][0]["granted"]["block"];
+        assert_eq!((&granted["kind"], &granted["size_bytes"]), (&json!("file"), &json!(1 << 20)), "{engine}");
+        assert_eq!(granted["uring"].is_null(), engine != "io-uring");
+    }
+}
+
+#[test]
 fn a_run_by_time_is_valid() {
     let result = measured("--engine spin --delay 10us --duration 50ms");
     assert_valid(&result);

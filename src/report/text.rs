@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use super::result::{Config, EndedBy, Point, RunResult, Verified};
 use crate::{
-    engine::{Convention, Granted, RdmaGranted},
+    engine::{BlockGranted, BlockOptions, Convention, Granted, RdmaGranted},
     stats::Summary,
     timing::Source,
     units::{format_count, format_ns, format_size},
@@ -42,7 +42,16 @@ fn write_headline(text: &mut String, config: &Config, result: &RunResult) -> fmt
     if let Some(delay) = config.delay_ns {
         write!(text, " {}", format_ns(delay as f64))?;
     }
+    if let Some(block) = &config.block {
+        match block.command {
+            Some(command) => write!(text, ", {}", command.name())?,
+            None => write!(text, ", {}", block.rw.name())?,
+        }
+    }
     write!(text, ", depth {}", config.qd)?;
+    if let Some(block) = &config.block {
+        write!(text, ", {}", block.target.display())?;
+    }
     match &result.peer {
         Some(peer) => write!(text, ", peer {} ({})", peer.name, peer.address)?,
         None if config.rdma.is_some() => write!(text, ", loopback")?,
@@ -77,6 +86,9 @@ fn write_point(text: &mut String, point: &Point) -> fmt::Result {
         ("submit", point.submit_ns.as_ref()),
         ("wait", point.wait_ns.as_ref()),
     ]));
+    if let Some(block) = &point.config.block {
+        return write_checked(text, point, block);
+    }
     match point.verified {
         Verified::Yes => writeln!(text, "\nThe bytes of the last command were checked: they are right.")?,
         Verified::No => {
@@ -84,6 +96,27 @@ fn write_point(text: &mut String, point: &Point) -> fmt::Result {
         }
         Verified::NotChecked => writeln!(text, "\nThe bytes were not checked: the run ended before they could be.")?,
         Verified::NotApplicable => {}
+    }
+    Ok(())
+}
+
+/// What became of the data of a block engine, and of the commands that failed.
+fn write_checked(text: &mut String, point: &Point, block: &BlockOptions) -> fmt::Result {
+    match (point.verified, block.rw.writes()) {
+        (Verified::Yes, false) => writeln!(text, "\nThe bytes of every command were checked: they are right.")?,
+        (Verified::Yes, true) => writeln!(text, "\nThe last block was read back: it is right.")?,
+        (Verified::No, _) => writeln!(text, "\nVERIFICATION FAILED: the bytes are not those of the pattern.")?,
+        (Verified::NotChecked, _) if block.verify => {
+            writeln!(text, "\nThe bytes were not checked: the run ended before they could be.")?;
+        }
+        _ => {}
+    }
+    if let Some(failed) = point.errors.get("failed_commands").filter(|_| block.continue_on_error) {
+        let names = point
+            .errors
+            .iter()
+            .filter_map(|(name, count)| Some(format!("{} {count}", name.strip_prefix("failed_commands.")?)));
+        writeln!(text, "\n{failed} commands failed and are in no figure: {}.", names.collect::<Vec<_>>().join(", "))?;
     }
     Ok(())
 }
@@ -156,6 +189,9 @@ fn write_instrument(text: &mut String, result: &RunResult) -> fmt::Result {
 }
 
 fn write_granted(text: &mut String, granted: &Granted) -> fmt::Result {
+    if let Some(block) = &granted.block {
+        write_target(text, block)?;
+    }
     for (name, end) in [("path", &granted.rdma), ("far end", &granted.remote)] {
         if let Some(end) = end {
             write_end(text, name, end)?;
@@ -169,6 +205,52 @@ fn write_granted(text: &mut String, granted: &Granted) -> fmt::Result {
         writeln!(text)?;
     }
     Ok(())
+}
+
+/// The block path: what is behind the target, then how commands go there.
+fn write_target(text: &mut String, block: &BlockGranted) -> fmt::Result {
+    write!(text, "target     ")?;
+    if let Some(name) = &block.filesystem {
+        write!(text, "file on {name}")?;
+        if block.in_memory {
+            write!(text, " (memory)")?;
+        }
+    }
+    if let Some(device) = &block.device {
+        let on = if block.filesystem.is_some() { " on " } else { "" };
+        write!(text, "{on}{}", device.name)?;
+        for part in [&device.driver, &device.transport, &device.model].into_iter().flatten() {
+            write!(text, ", {part}")?;
+        }
+        if let Some(scheduler) = device.scheduler.as_ref().filter(|_| block.direct) {
+            write!(text, ", scheduler {scheduler}")?;
+        }
+    }
+    if block.filesystem.is_none() && block.device.is_none() {
+        write!(text, "{}", block.target.display())?;
+    }
+    writeln!(text)?;
+    write!(text, "command    {}, {}", block.command, block.waits_in.describe())?;
+    if block.size_bytes > 0 {
+        let cache = if block.direct { "direct" } else { "through the page cache" };
+        write!(text, ", {cache}, {} from byte {}", format_size(block.size_bytes), block.offset_bytes)?;
+    }
+    if let Some(ring) = &block.uring {
+        let registered = if ring.registered_file { "file and buffer registered" } else { "nothing registered" };
+        write!(text, ", {registered}")?;
+        for (on, name) in [(ring.iopoll, "IOPOLL"), (ring.sqpoll, "SQPOLL"), (ring.force_async, "forced to a worker")] {
+            if on {
+                write!(text, ", {name}")?;
+            }
+        }
+    }
+    if let Some(sg) = &block.sg {
+        write!(text, ", SG_IO version {}", sg.version)?;
+    }
+    if let Some(nvme) = &block.nvme {
+        write!(text, ", namespace {} by {}", nvme.namespace, nvme.via)?;
+    }
+    writeln!(text)
 }
 
 fn write_end(text: &mut String, name: &str, end: &RdmaGranted) -> fmt::Result {

@@ -239,7 +239,9 @@ impl BlockPoint<'_> {
             (None, Ok(()), _) => Verified::Yes,
         };
         if let Some(problem) = problem {
-            run.failure = Some(Error::Verification(problem));
+            let error = Error::Verification(problem);
+            run.point.ended_because = Some(error.to_string());
+            run.failure = Some(error);
         }
         Ok(conclude(run, checked, |checked, granted| learned(checked.engine(), granted)))
     }

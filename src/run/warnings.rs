@@ -2,11 +2,13 @@
 
 use super::Placed;
 use crate::{
+    engine::{BlockGranted, EngineKind},
     report::{
         RunResult, Warning,
         result::{EndedBy, Point},
     },
     timing::{CALIBRATION_LIMIT_PPM, Source},
+    units::format_size,
 };
 
 /// A drift beyond this is a doubt (100 ppm); far beyond it the clock is an error.
@@ -85,7 +87,7 @@ fn machine(result: &RunResult, placed: &Placed, warn: &mut impl FnMut(&str, Stri
 fn of_point(result: &RunResult, point: &Point, warn: &mut impl FnMut(&str, String)) {
     let floor = result.instrument.floor_ns.percentiles.p50;
     if let (Some(floor), Some(p50)) = (floor, point.latency_ns.percentiles.p50)
-        && point.config.engine != crate::engine::EngineKind::Null
+        && point.config.engine != EngineKind::Null
         && floor > FLOOR_SHARE * p50
     {
         warn("floor", format!("the instrument's floor is {:.0} % of the p50", 100.0 * floor / p50));
@@ -100,6 +102,9 @@ fn of_point(result: &RunResult, point: &Point, warn: &mut impl FnMut(&str, Strin
     if let Some(lost) = point.errors.get("lost_messages") {
         warn("lost-messages", format!("{lost} messages never arrived; their commands are in the figures as sent"));
     }
+    if let Some(block) = &point.granted.block {
+        of_block(point, block, warn);
+    }
     let ends = [&point.granted.rdma, &point.granted.remote];
     if let Some(end) = ends.into_iter().flatten().find(|end| end.software) {
         let device = &end.device;
@@ -110,6 +115,61 @@ fn of_point(result: &RunResult, point: &Point, warn: &mut impl FnMut(&str, Strin
         warn(
             "cpu-shared",
             "initiator and responder share a processor: each waits for the other to be scheduled".into(),
+        );
+    }
+}
+
+/// What stands between a command and the device.
+fn of_block(point: &Point, block: &BlockGranted, warn: &mut impl FnMut(&str, String)) {
+    let reads = point.config.rw.is_some_and(|rw| !rw.writes());
+    if let Some(failed) = point.errors.get("failed_commands").filter(|_| !point.partial) {
+        warn("failed-commands", format!("{failed} commands failed; they are in no statistic, see `errors`"));
+    }
+    if block.in_memory {
+        let place = block.filesystem.as_deref().or(block.device.as_ref().map(|device| device.name.as_str()));
+        let place = place.unwrap_or("its device");
+        warn("in-memory", format!("the data lies in memory ({place}): the figures are the kernel's, not a device's"));
+    }
+    if !block.direct {
+        warn("page-cache", "--buffered: commands that the page cache can answer never reach a device".into());
+    }
+    if let Some(unwritten) = block.unwritten_bytes.filter(|&bytes| reads && bytes > 0) {
+        let (part, all) = (format_size(unwritten), format_size(block.size_bytes));
+        warn(
+            "unwritten",
+            format!("{part} of {all} were never written: reads of them need no device. `lat-probe fill` writes them"),
+        );
+    }
+    if let (true, Some(device)) = (block.split, &block.device) {
+        let limit = device.max_transfer_bytes.map_or_else(|| "unknown".into(), format_size);
+        let segments = device.max_segments.map_or_else(|| "unknown".into(), |limit| limit.to_string());
+        warn(
+            "split",
+            format!(
+                "the kernel may cut each command in several: {} takes {limit} and {segments} segments at once",
+                device.name
+            ),
+        );
+    }
+    let scheduler = block.device.as_ref().and_then(|device| Some((&device.disk, device.scheduler.as_deref()?)));
+    let by_block_layer = block.sg.is_none() && block.nvme.is_none() && block.direct;
+    if let Some((disk, scheduler)) = scheduler.filter(|(_, name)| *name != "none" && by_block_layer) {
+        warn(
+            "scheduler",
+            format!("the I/O scheduler {scheduler} is in the path: echo none > /sys/block/{disk}/queue/scheduler"),
+        );
+    }
+    if block.sg.as_ref().is_some_and(|sg| sg.direct_io == Some(false)) {
+        warn(
+            "sg-copies",
+            "the sg driver copies the data through its own pages: echo 1 > /sys/module/sg/parameters/allow_dio".into(),
+        );
+    }
+    let thread_shares = block.uring.as_ref().and_then(|ring| ring.sqpoll_cpu);
+    if thread_shares.is_some_and(|cpu| point.config.cpus.contains(&(cpu as usize))) {
+        warn(
+            "cpu-shared",
+            "the kernel's submission thread was bound to the measuring processor: each waits for the other".into(),
         );
     }
 }
