@@ -32,8 +32,20 @@ pub(super) enum Command {
     Engines,
     /// Inspect this machine and say what to fix, with commands
     Check,
+    /// Carry out the measurements of a probe file
+    Run(Box<RunArgs>),
     /// Write the pattern that --verify expects
     Fill(FillArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
+pub(super) struct RunArgs {
+    /// The probe file; options behind it take the place of its own
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub measure: MeasureArgs,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,8 @@
 //! Arguments as typed, and the exit code. What they mean is decided in [`crate::probe`].
 
 mod args;
+mod probe;
+mod spec;
 
 use std::{
     collections::BTreeMap,
@@ -8,28 +10,24 @@ use std::{
     process::ExitCode,
 };
 
-use clap::Parser;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use crate::{
-    engine::{Completion, NoData, Rw, Transport},
     error::{Error, Result},
     host::Sysfs,
-    peer::read_token_file,
-    probe::{BlockSpec, Plan, RdmaSpec, Spec},
+    probe::Plan,
     run::{self, Fill, Format, Reporting, check},
-    timing::ClockChoice,
-    units::parse_count,
 };
 
-use args::{
-    BlockArgs, Cli, ClockArg, Command, CompletionArg, FillArgs, FormatArg, MeasureArgs, NoDataArg, OutputArgs,
-    ProgressArg, RdmaArgs, RwArg, ServeArgs, TransportArg, engine_names,
-};
+use args::{Cli, Command, FillArgs, FormatArg, OutputArgs, ProgressArg, RunArgs, ServeArgs};
+use spec::spec;
 
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match dispatch(cli) {
+    let matches = Cli::command().get_matches();
+    // What the definition lets through it also builds; clap words it if not.
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match dispatch(cli, &matches) {
         Ok(code) => ExitCode::from(code),
         Err(error) => fail(&error),
     }
@@ -41,9 +39,16 @@ fn fail(error: &Error) -> ExitCode {
     ExitCode::from(error.exit_code())
 }
 
-fn dispatch(cli: Cli) -> Result<u8> {
+fn dispatch(cli: Cli, matches: &ArgMatches) -> Result<u8> {
     match cli.command {
-        None => measure(cli.measure),
+        None => {
+            let reporting = reporting(&cli.measure.output);
+            measure(&[Plan::check(spec(cli.measure)?)?], &reporting)
+        }
+        Some(Command::Run(arguments)) => match matches.subcommand() {
+            Some((_, matches)) => run_file(&arguments, matches),
+            None => Ok(0), // There is no command without its matches.
+        },
         Some(Command::Serve(arguments)) => serve(arguments),
         Some(Command::Engines) => print(&run::engines::render()).map(|()| 0),
         Some(Command::Fill(arguments)) => fill(arguments),
@@ -54,10 +59,26 @@ fn dispatch(cli: Cli) -> Result<u8> {
     }
 }
 
-fn measure(arguments: MeasureArgs) -> Result<u8> {
-    let reporting = reporting(&arguments.output);
-    let plan = Plan::check(spec(arguments)?)?;
-    let outcome = run::measure(&plan, &reporting)?;
+/// Carries out a probe file. What its measurements need is said where one of them could not begin.
+fn run_file(arguments: &RunArgs, matches: &ArgMatches) -> Result<u8> {
+    let (file, measurements) = probe::measurements(arguments, matches)?;
+    let mut reporting = reporting(&arguments.measure.output);
+    reporting.label.get_or_insert(file.title);
+    let named = |index: usize, error: Error| match error {
+        Error::Usage(why) => Error::Usage(format!("{}: measurement {}: {why}", arguments.file.display(), index + 1)),
+        error => error,
+    };
+    let plan = |(index, measurement)| spec(measurement).and_then(Plan::check).map_err(|error| named(index, error));
+    let plans = measurements.into_iter().enumerate().map(plan).collect::<Result<Vec<_>>>()?;
+    measure(&plans, &reporting).inspect_err(|error| {
+        for command in file.setup.iter().filter(|_| !matches!(error, Error::Usage(_))) {
+            let _ = writeln!(io::stderr(), "lat-probe: {} needs: {command}", arguments.file.display());
+        }
+    })
+}
+
+fn measure(plans: &[Plan], reporting: &Reporting) -> Result<u8> {
+    let outcome = run::measure(plans, reporting)?;
     let printed = print(&outcome.stdout);
     if let Some(error) = &outcome.failure {
         fail(error);
@@ -73,103 +94,6 @@ fn fill(arguments: FillArgs) -> Result<u8> {
         seed: arguments.seed,
     })?;
     print(&filled).map(|()| 0)
-}
-
-fn spec(arguments: MeasureArgs) -> Result<Spec> {
-    let Some(engine) = arguments.engine else {
-        return Err(Error::Usage(format!("--engine is missing (one of: {})", engine_names())));
-    };
-    let token = arguments.rdma.token_file.as_deref().map(read_token_file).transpose()?;
-    let peer = arguments.rdma.peer.clone();
-    Ok(Spec {
-        engine,
-        qd: arguments.qd,
-        bs_bytes: arguments.bs,
-        count: arguments.count,
-        duration: arguments.duration,
-        warmup: arguments.warmup,
-        completion: match arguments.completion {
-            CompletionArg::Poll => Completion::Poll,
-            CompletionArg::Event => Completion::Event,
-        },
-        clock: match arguments.clock {
-            ClockArg::Auto => ClockChoice::Auto,
-            ClockArg::Tsc => ClockChoice::Tsc,
-            ClockArg::Monotonic => ClockChoice::Monotonic,
-        },
-        phases: arguments.phases,
-        half_rtt: arguments.half_rtt,
-        delay: arguments.delay,
-        cpu: arguments.cpu,
-        peer_cpu: arguments.peer_cpu,
-        peer,
-        token,
-        hugepages: arguments.hugepages,
-        rdma: rdma_spec(arguments.rdma)?,
-        block: block_spec(arguments.block),
-    })
-}
-
-fn block_spec(arguments: BlockArgs) -> BlockSpec {
-    BlockSpec {
-        target: arguments.target,
-        rw: arguments.rw.map(|rw| match rw {
-            RwArg::Read => Rw::Read,
-            RwArg::RandRead => Rw::RandRead,
-            RwArg::Write => Rw::Write,
-            RwArg::RandWrite => Rw::RandWrite,
-        }),
-        command: arguments.command.map(|command| match command {
-            NoDataArg::TestUnitReady => NoData::TestUnitReady,
-            NoDataArg::Inquiry => NoData::Inquiry,
-            NoDataArg::Flush => NoData::Flush,
-        }),
-        offset: arguments.offset,
-        size: arguments.size,
-        seed: arguments.seed,
-        direct: arguments.direct,
-        buffered: arguments.buffered,
-        hipri: arguments.hipri,
-        uring_iopoll: arguments.uring_iopoll,
-        uring_sqpoll: arguments.uring_sqpoll,
-        sqpoll_cpu: arguments.sqpoll_cpu,
-        uring_async: arguments.uring_async,
-        uring_unregistered: arguments.uring_unregistered,
-        nvme_ioctl: arguments.nvme_ioctl,
-        verify: arguments.verify,
-        continue_on_error: arguments.continue_on_error,
-        allow_write: arguments.allow_write,
-    }
-}
-
-fn rdma_spec(arguments: RdmaArgs) -> Result<RdmaSpec> {
-    let (device, port) = device_and_port(arguments.device.device)?;
-    Ok(RdmaSpec {
-        device,
-        port,
-        gid_index: arguments.device.gid_index,
-        mtu: arguments.mtu,
-        sl: arguments.sl,
-        traffic_class: arguments.traffic_class,
-        inline: arguments.inline,
-        read_depth: arguments.read_depth,
-        timeout: arguments.qp_timeout,
-        retry: arguments.retry,
-        rnr_retry: arguments.rnr_retry,
-        transport: arguments.transport.map(|transport| match transport {
-            TransportArg::Rc => Transport::Rc,
-            TransportArg::Uc => Transport::Uc,
-            TransportArg::Ud => Transport::Ud,
-        }),
-        cm: arguments.cm,
-    })
-}
-
-fn device_and_port(text: Option<String>) -> Result<(Option<String>, Option<u64>)> {
-    let Some(text) = text else { return Ok((None, None)) };
-    let Some((device, port)) = text.rsplit_once(':') else { return Ok((Some(text), None)) };
-    let port = parse_count(port).map_err(|why| Error::Usage(format!("--device {text}: port {why}")))?;
-    Ok((Some(device.into()), Some(port)))
 }
 
 fn reporting(arguments: &OutputArgs) -> Reporting {
@@ -188,10 +112,11 @@ fn reporting(arguments: &OutputArgs) -> Reporting {
 #[cfg(feature = "rdma")]
 fn serve(arguments: ServeArgs) -> Result<u8> {
     use crate::{
-        peer::{DEFAULT_PORT, PeerAddress},
+        peer::{DEFAULT_PORT, PeerAddress, read_token_file},
+        probe::RdmaSpec,
         run::serve::{ServeOptions, serve},
     };
-    let (device, port) = device_and_port(arguments.device.device)?;
+    let (device, port) = spec::device_and_port(arguments.device.device)?;
     let spec = RdmaSpec { device, port, gid_index: arguments.device.gid_index, ..RdmaSpec::default() };
     if arguments.max_clients == 0 {
         return Err(Error::usage("--max-clients 0 would serve nobody"));
@@ -228,7 +153,6 @@ fn print(text: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definition_is_consistent() {

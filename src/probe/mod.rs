@@ -2,8 +2,10 @@
 //! device. The checks that do are made when the engine is opened.
 
 mod block;
+mod file;
 mod plan;
 mod spec;
 
+pub use file::{Options, PROBE_SCHEMA, ProbeFile};
 pub use plan::{MAX_SAMPLES, Plan};
 pub use spec::{BlockSpec, RdmaSpec, Spec};

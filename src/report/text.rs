@@ -19,14 +19,21 @@ pub fn render(result: &RunResult) -> String {
 }
 
 fn write_report(text: &mut String, result: &RunResult) -> fmt::Result {
+    // What was granted stands once at the end if it is the same for all points, otherwise below each.
+    let mut shown = result.points.iter().map(|point| granted(&point.granted));
+    let first = shown.next().unwrap_or_default();
+    let same = shown.all(|other| other == first);
     for point in &result.points {
         write_headline(text, &point.config, result)?;
         write_point(text, point)?;
         writeln!(text)?;
+        if !same {
+            writeln!(text, "{}", granted(&point.granted))?;
+        }
     }
     write_instrument(text, result)?;
-    if let Some(point) = result.points.first() {
-        write_granted(text, &point.granted)?;
+    if same {
+        text.push_str(&first);
     }
     for warning in &result.warnings {
         writeln!(text, "warning    {} [{}]", warning.message, warning.code)?;
@@ -186,6 +193,14 @@ fn write_instrument(text: &mut String, result: &RunResult) -> fmt::Result {
         writeln!(text)?;
     }
     Ok(())
+}
+
+/// What was granted, as lines.
+fn granted(granted: &Granted) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_granted(&mut text, granted);
+    text
 }
 
 fn write_granted(text: &mut String, granted: &Granted) -> fmt::Result {

@@ -80,42 +80,29 @@ pub struct Outcome {
     pub exit_code: u8,
 }
 
-/// Carries out a plan and writes the result.
+/// Carries out plans, one after the other, and writes one result.
 ///
 /// # Errors
 /// What kept the measurement from starting, or the result from being written. A failure after the first command is in
 /// [`Outcome::failure`], beside a partial result.
-pub fn measure(plan: &Plan, reporting: &Reporting) -> Result<Outcome> {
+pub fn measure(plans: &[Plan], reporting: &Reporting) -> Result<Outcome> {
+    let Some(first) = plans.first() else { return Err(Error::usage("there is nothing to measure")) };
+    if plans.iter().any(|plan| (plan.clock, plan.phases) != (first.clock, first.phases)) {
+        return Err(Error::usage("--clock and --phases must be the same for all measurements of one result"));
+    }
     let output = reporting.output.as_deref().map(OutputFile::open).transpose()?;
     let signals = Signals::install()?;
-    let placed = place(plan)?;
+    let cpus = Cpus::read(); // Before this thread is pinned, which would hide the others.
+    let placed = place(first, &cpus)?;
     let started_at = timestamp(SystemTime::now());
-    let clock = Calibration::begin(plan.clock)?;
-    let job = Job::new(plan, &signals, &clock, &placed, reporting.progress);
+    let clock = Calibration::begin(first.clock)?;
     let read_cost_ns = clock.facts().read_cost_ns;
     let noise = match clock.facts().source {
         Source::Tsc => listen::<Tsc>(NOISE_WINDOW, clock.ticks_per_ns(), read_cost_ns),
         Source::Monotonic => listen::<MonotonicRaw>(NOISE_WINDOW, clock.ticks_per_ns(), read_cost_ns),
     };
-    let floor_ns = job.floor();
-
-    let mut measured = Vec::new();
-    let mut failure = None;
-    for &bytes in &plan.points {
-        match dispatch::measure(&job, bytes) {
-            Ok(point) => measured.push(point),
-            // Points that were measured before are kept; with none, there is nothing to write.
-            Err(error) if measured.is_empty() => return Err(error),
-            Err(error) => {
-                failure = Some(error);
-                break;
-            }
-        }
-        failure = measured.last_mut().and_then(|last| last.failure.take());
-        if failure.is_some() || signals.received().is_some() {
-            break;
-        }
-    }
+    let floor_ns = Job::new(first, &signals, &clock, &placed, reporting.progress).floor();
+    let (measured, failure) = measure_all(plans, &cpus, &signals, &clock, reporting.progress)?;
     let clock = clock.finish()?;
     let mut result = RunResult {
         schema: SCHEMA,
@@ -136,6 +123,40 @@ pub fn measure(plan: &Plan, reporting: &Reporting) -> Result<Outcome> {
     }
     result.warnings = warnings::of(&result, &placed);
     finish(result, reporting, output, failure, signals.received())
+}
+
+/// Measures the points of all plans until one fails, or a signal comes.
+///
+/// # Errors
+/// What kept the very first point from being measured. Later, the points before are kept, and the failure stands beside.
+fn measure_all(
+    plans: &[Plan],
+    cpus: &Cpus,
+    signals: &Signals,
+    clock: &Calibration,
+    progress: bool,
+) -> Result<(Vec<Measured>, Option<Error>)> {
+    let mut measured: Vec<Measured> = Vec::new();
+    for plan in plans {
+        let placed = match place(plan, cpus) {
+            Ok(placed) => placed,
+            Err(error) if measured.is_empty() => return Err(error),
+            Err(error) => return Ok((measured, Some(error))),
+        };
+        let job = Job::new(plan, signals, clock, &placed, progress);
+        for &bytes in &plan.points {
+            match dispatch::measure(&job, bytes) {
+                Ok(point) => measured.push(point),
+                Err(error) if measured.is_empty() => return Err(error),
+                Err(error) => return Ok((measured, Some(error))),
+            }
+            let failure = measured.last_mut().and_then(|last| last.failure.take());
+            if failure.is_some() || signals.received().is_some() {
+                return Ok((measured, failure));
+            }
+        }
+    }
+    Ok((measured, None))
 }
 
 fn finish(
@@ -175,8 +196,7 @@ pub(crate) struct Placed {
 }
 
 /// Chooses processors, near the device where there is one, and pins this thread, which is the measuring one.
-fn place(plan: &Plan) -> Result<Placed> {
-    let cpus = Cpus::read();
+fn place(plan: &Plan, cpus: &Cpus) -> Result<Placed> {
     for (cpu, option) in [(plan.cpu, "--cpu"), (plan.peer_cpu, "--peer-cpu")] {
         if let Some(cpu) = cpu {
             cpus.check_usable(cpu, option)?;

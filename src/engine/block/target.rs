@@ -53,7 +53,7 @@ impl Target {
     /// Every refusal that can be known beforehand, with the limit and the value.
     pub fn open(sysfs: &Sysfs, options: &BlockOptions, engine: EngineKind, bs_bytes: Option<u64>) -> Result<Self> {
         let path = &options.target;
-        let metadata = std::fs::metadata(path).map_err(|source| open_error(path, source, None))?;
+        let metadata = std::fs::metadata(path).map_err(|source| open_error(path, "stat", source, None))?;
         let (kind, device) = classify(sysfs, path, &metadata)?;
         accept(engine, options, kind, path, device.as_ref())?;
         let writes = options.rw.writes() && options.command.is_none();
@@ -74,7 +74,8 @@ impl Target {
             (true, false) => 0,
             (false, _) => libc::O_NONBLOCK, // Never wait for somebody else's exclusive use of a generic node.
         };
-        let file = block::open(path, writes, flags).map_err(|source| open_error(path, source, Some(&metadata)))?;
+        let file =
+            block::open(path, writes, flags).map_err(|source| open_error(path, "open", source, Some(&metadata)))?;
         let filesystem = if kind == TargetKind::File { Filesystem::of(path) } else { None };
         let mut target = Self {
             path: path.clone(),
@@ -107,7 +108,7 @@ impl Target {
     /// Says who uses it, or what is missing.
     pub fn check_writable(sysfs: &Sysfs, options: &BlockOptions) -> Result<()> {
         let metadata =
-            std::fs::metadata(&options.target).map_err(|source| open_error(&options.target, source, None))?;
+            std::fs::metadata(&options.target).map_err(|source| open_error(&options.target, "stat", source, None))?;
         let (kind, device) = classify(sysfs, &options.target, &metadata)?;
         claim(sysfs, options, kind, device.as_ref()).map(drop)
     }
@@ -344,7 +345,7 @@ fn claim(
     }
     let in_use = |by: String| Err(Error::Usage(format!("{shown}: writes are refused, it is in use: {by}")));
     if kind == TargetKind::File {
-        let canonical = path.canonicalize().map_err(|source| open_error(path, source, None))?;
+        let canonical = path.canonicalize().map_err(|source| open_error(path, "realpath", source, None))?;
         let users = in_use::file_users(sysfs, &canonical);
         return if users.is_empty() { Ok(None) } else { in_use(users.join("; ")) };
     }
@@ -373,8 +374,8 @@ fn claim(
     }
 }
 
-/// What `open` says, with the usual cause.
-fn open_error(path: &Path, source: io::Error, metadata: Option<&Metadata>) -> Error {
+/// What `open` and its like say, with the usual cause.
+fn open_error(path: &Path, call: &'static str, source: io::Error, metadata: Option<&Metadata>) -> Error {
     let hint = match source.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => permission_hint(metadata),
         Some(libc::ENOENT) => "`lsblk` lists block devices, `ls /dev/sg* /dev/ng*` generic nodes".into(),
@@ -385,7 +386,7 @@ fn open_error(path: &Path, source: io::Error, metadata: Option<&Metadata>) -> Er
         Some(libc::ENOMEDIUM) => "There is no medium in the device".into(),
         _ => String::new(),
     };
-    Error::call(path.display().to_string(), "open", source, hint)
+    Error::call(path.display().to_string(), call, source, hint)
 }
 
 /// Who may open it: root, or the group that owns the node.
