@@ -158,7 +158,9 @@ where
             samples = &mut samples[..room];
         }
         let left = limits.duration.map(|limit| limit.saturating_sub(elapsed));
-        chunk = next_chunk(size, started.elapsed() - elapsed, left);
+        // The pace is that of the commands issued: a fault cuts a chunk short.
+        let issued = taken + usize::from(fault.is_some());
+        chunk = next_chunk(issued, started.elapsed() - elapsed, left);
     }
 }
 
@@ -255,6 +257,40 @@ mod tests {
             assert_eq!((taken.samples, taken.end, engine.issued), (measured, End::Count, 210), "{at}");
             assert_eq!(taken.failed, BTreeMap::from([("EIO".to_string(), 1)]), "{at}");
         }
+    }
+
+    /// Refuses its first commands at once, then takes its time.
+    struct LateStart {
+        refusals: u32,
+    }
+
+    impl Engine for LateStart {
+        fn prepare(&mut self, _slot: u32) -> Result<(), Fault> {
+            Ok(())
+        }
+        fn submit(&mut self, _slot: u32) -> Result<(), Fault> {
+            if self.refusals > 0 {
+                self.refusals -= 1;
+                return Err(Fault::Submit(libc::EIO));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            Ok(())
+        }
+        fn poll(&mut self, done: &mut Done) -> Result<(), Fault> {
+            done.complete();
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn limits_are_kept_after_a_burst_of_failures() {
+        let mut samples = filled::<Sample>(3000);
+        let duration = Some(Duration::from_millis(100));
+        let limits = Limits { duration, continue_on_error: true, ..Limits::default() };
+        let mut engine = LateStart { refusals: 1000 };
+        let taken = run::<_, MonotonicRaw, _>(&mut engine, &mut samples, limits, &Control::default());
+        // All would take two seconds.
+        assert_eq!((taken.end, &taken.failed), (End::Duration, &BTreeMap::from([("EIO".to_string(), 1000)])));
     }
 
     #[test]

@@ -39,14 +39,7 @@ pub(super) fn resolve(spec: &Spec) -> Result<BlockOptions> {
     if block.direct && block.buffered {
         return Err(Error::usage("--direct and --buffered exclude each other"));
     }
-    for (option, value) in [("--offset", block.offset), ("--size", block.size), ("--seed", block.seed)] {
-        if let Some(value) = value.filter(|&value| value > MAX_INTEGER) {
-            return Err(range(option, value, &format!("at most {MAX_INTEGER}")));
-        }
-    }
-    if block.size == Some(0) {
-        return Err(range("--size", 0, "at least one block"));
-    }
+    check_extent(block.offset, block.size, block.seed)?;
     let sqpoll_cpu = block.sqpoll_cpu.map(|cpu| match u32::try_from(cpu) {
         Ok(cpu) if (cpu as usize) < MAX_CPUS => Ok(cpu),
         _ => Err(range("--sqpoll-cpu", cpu, &format!("0 to {}", MAX_CPUS - 1))),
@@ -73,6 +66,22 @@ pub(super) fn resolve(spec: &Spec) -> Result<BlockOptions> {
         allow_write: block.allow_write.clone(),
         hugepages: spec.hugepages,
     })
+}
+
+/// Checks the numbers that a measurement shares with `lat-probe fill`.
+///
+/// # Errors
+/// [`Error::Usage`] that names the option, the value and what is allowed.
+pub fn check_extent(offset: Option<u64>, size: Option<u64>, seed: Option<u64>) -> Result<()> {
+    for (option, value) in [("--offset", offset), ("--size", size), ("--seed", seed)] {
+        if let Some(value) = value.filter(|&value| value > MAX_INTEGER) {
+            return Err(range(option, value, &format!("at most {MAX_INTEGER}")));
+        }
+    }
+    if size == Some(0) {
+        return Err(range("--size", 0, "at least one block"));
+    }
+    Ok(())
 }
 
 /// Payload bytes of each point.

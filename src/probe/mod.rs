@@ -6,6 +6,7 @@ mod file;
 mod plan;
 mod spec;
 
+pub use block::check_extent;
 pub use file::{Options, PROBE_SCHEMA, ProbeFile};
 pub use plan::{MAX_SAMPLES, Plan};
 pub use spec::{BlockSpec, RdmaSpec, Spec};

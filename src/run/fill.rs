@@ -9,6 +9,7 @@ use crate::{
     },
     error::{Error, Result},
     host::Sysfs,
+    probe::check_extent,
     sys::file::pwrite,
     units::format_size,
 };
@@ -34,6 +35,7 @@ pub struct Fill {
 /// # Errors
 /// The refusals of any write, and what went wrong while writing.
 pub fn fill(fill: &Fill) -> Result<String> {
+    check_extent(Some(fill.offset_bytes), fill.size_bytes, fill.seed)?;
     let seed = fill.seed.unwrap_or(1);
     let options = BlockOptions {
         target: fill.path.clone(),
@@ -84,23 +86,35 @@ pub fn fill(fill: &Fill) -> Result<String> {
 
 /// Makes a file that isn't there, and lets one grow that nobody uses; nothing is ever cut.
 fn make_room(fill: &Fill, sysfs: &Sysfs, options: &BlockOptions) -> Result<()> {
-    let Some(size) = fill.size_bytes else { return Ok(()) };
     let shown = fill.path.display().to_string();
     let failed = |call, source| Error::call(shown.clone(), call, source, "");
-    let Some(wanted) = fill.offset_bytes.checked_add(size) else {
-        return Err(Error::usage("--size is out of range: it ends beyond 2^64"));
+    let length = match std::fs::metadata(&fill.path) {
+        Ok(found) => found.is_file().then_some(found.len()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return create(fill, failed),
+        Err(source) => return Err(failed("stat", source)),
     };
-    match std::fs::metadata(&fill.path) {
-        Ok(found) if !found.is_file() || found.len() >= wanted => Ok(()),
-        Ok(_) => {
+    match (length, fill.size_bytes) {
+        (Some(length), Some(size)) if length < fill.offset_bytes + size => {
             Target::check_writable(sysfs, options)?;
             let file = File::options().write(true).open(&fill.path).map_err(|source| failed("open", source))?;
-            file.set_len(wanted).map_err(|source| failed("ftruncate", source))
+            file.set_len(fill.offset_bytes + size).map_err(|source| failed("ftruncate", source))
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let file = File::create_new(&fill.path).map_err(|source| failed("open", source))?;
-            file.set_len(wanted).map_err(|source| failed("ftruncate", source))
-        }
-        Err(source) => Err(failed("stat", source)),
+        _ => Ok(()),
     }
+}
+
+/// Makes the file; one that cannot have its size is not left behind.
+fn create(fill: &Fill, failed: impl Fn(&'static str, std::io::Error) -> Error) -> Result<()> {
+    let Some(size) = fill.size_bytes else {
+        return Err(Error::Usage(format!(
+            "{}: does not exist. With --size BYTES it is made, as a file of that size",
+            fill.path.display()
+        )));
+    };
+    let file = File::create_new(&fill.path).map_err(|source| failed("open", source))?;
+    file.set_len(fill.offset_bytes + size).map_err(|source| {
+        // It is empty; what failed is the better thing to report.
+        let _ = std::fs::remove_file(&fill.path);
+        failed("ftruncate", source)
+    })
 }

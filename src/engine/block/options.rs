@@ -1,8 +1,8 @@
 //! What is asked of a block engine, and what it was granted.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::host::BlockDevice;
 
@@ -73,6 +73,7 @@ impl NoData {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockOptions {
     /// The device node or file.
+    #[serde(serialize_with = "lossy")]
     pub target: PathBuf,
     /// Direction and order.
     pub rw: Rw,
@@ -97,6 +98,7 @@ pub struct BlockOptions {
     /// Whether a failed command is counted and the run goes on.
     pub continue_on_error: bool,
     /// The path that writes may destroy.
+    #[serde(serialize_with = "lossy_or_null")]
     pub allow_write: Option<PathBuf>,
     /// Whether the buffer lies in 2 MiB pages.
     pub hugepages: bool,
@@ -166,6 +168,7 @@ impl WaitsIn {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BlockGranted {
     /// The target as given.
+    #[serde(serialize_with = "lossy")]
     pub target: PathBuf,
     /// What it is.
     pub kind: TargetKind,
@@ -233,4 +236,17 @@ pub struct NvmeGranted {
     pub namespace: u32,
     /// `io_uring` or `ioctl`.
     pub via: String,
+}
+
+/// A path as text. Not every path is UTF-8, which JSON must be; a finished measurement is not lost over its name.
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
+/// As [`lossy`].
+fn lossy_or_null<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    match path {
+        Some(path) => lossy(path, serializer),
+        None => serializer.serialize_none(),
+    }
 }

@@ -27,6 +27,9 @@ use crate::{
 /// How long the kernel lets a SCSI or NVMe command take: as long as the run waits for one.
 const TIMEOUT_MS: u32 = 10_000;
 
+/// Requests of an AIO context: one command at a time.
+const AIO_REQUESTS: u32 = 1;
+
 /// Most blocks of one NVMe command: NLB has 16 bits and counts from zero.
 const NVME_BLOCKS: u64 = 1 << 16;
 
@@ -64,24 +67,32 @@ pub fn subject(target: &Target, command: &str, bytes: u32) -> Subject {
 /// # Errors
 /// [`Error::Unavailable`] with what fs.aio-max-nr allows, and what is used of it.
 pub fn aio_queue(sysfs: &Sysfs, target: &Target, buffer: Buffer, write: bool) -> Result<aio::Queue> {
-    const NEEDED: u32 = 1;
-    aio::Queue::new(NEEDED, target.file()?, buffer, write).map_err(|source| match source.raw_os_error() {
+    aio::Queue::new(AIO_REQUESTS, target.file()?, buffer, write).map_err(|source| aio_error(sysfs, source))
+}
+
+/// Which of the ways to be without AIO this is.
+fn aio_error(sysfs: &Sysfs, source: io::Error) -> Error {
+    match source.raw_os_error() {
         Some(libc::EAGAIN) => {
             let number = |name| sysfs.read_word(&format!("/proc/sys/fs/{name}")).unwrap_or_else(|| "unknown".into());
             let (used, allowed) = (number("aio-nr"), number("aio-max-nr"));
             Error::Unavailable {
                 what: format!(
-                    "io_setup: needed {NEEDED} AIO request, {used} are used, {allowed} are allowed (fs.aio-max-nr)"
+                    "io_setup: needed {AIO_REQUESTS} AIO request, {used} are used, {allowed} are allowed (fs.aio-max-nr)"
                 ),
                 remedy: "Raise it: `sysctl fs.aio-max-nr=1048576`".into(),
             }
         }
+        Some(libc::EPERM | libc::ENOSYS) if is_filtered(sysfs) => Error::Unavailable {
+            what: format!("io_setup: {source}: a seccomp filter on this process forbids AIO"),
+            remedy: "Run without it, or use --engine io-uring or psync".into(),
+        },
         Some(libc::ENOSYS) => Error::Unavailable {
-            what: format!("io_setup: {source}: this kernel has no AIO (CONFIG_AIO), or a seccomp filter forbids it"),
+            what: format!("io_setup: {source}: this kernel has no AIO (CONFIG_AIO)"),
             remedy: "Use --engine io-uring or psync".into(),
         },
         _ => Error::call("AIO context", "io_setup", source, ""),
-    })
+    }
 }
 
 /// Sets up a ring.
@@ -131,9 +142,10 @@ fn ring_error(sysfs: &Sysfs, call: &'static str, source: io::Error, options: Uri
             format!("{call}: {source}: this kernel has no io_uring"),
             "It needs Linux 5.1, built with CONFIG_IO_URING",
         ),
-        (Some(libc::EINVAL), "io_uring_setup") if options.sqpoll_cpu.is_some() => {
-            Error::usage("--sqpoll-cpu: io_uring_setup refused the CPU (EINVAL): it is offline, or not allowed here")
-        }
+        (Some(libc::EINVAL), "io_uring_setup") if options.sqpoll_cpu.is_some() => Error::Usage(format!(
+            "--sqpoll-cpu {}: io_uring_setup refused the CPU (EINVAL): it does not exist, is offline, or not allowed here",
+            options.sqpoll_cpu.unwrap_or(0)
+        )),
         (Some(libc::EINVAL), "io_uring_setup") => unavailable(
             format!("io_uring_setup: {source}: this kernel does not know an option of the ring"),
             "NVMe passthrough (entries of 128 bytes) needs Linux 5.19, --uring-sqpoll without root 5.11",
@@ -300,6 +312,17 @@ mod tests {
     }
 
     #[test]
+    fn the_ways_to_be_without_aio_are_told_apart() {
+        let refusal = |tree: Tree, errno| aio_error(&tree.sysfs(), io::Error::from_raw_os_error(errno)).to_string();
+        let filtered = || Tree::new().file("/proc/self/status", "Seccomp:\t2\n");
+        assert!(refusal(filtered(), libc::EPERM).contains("seccomp filter"));
+        assert!(refusal(filtered(), libc::ENOSYS).contains("seccomp filter"));
+        assert!(refusal(Tree::new(), libc::ENOSYS).contains("CONFIG_AIO"));
+        let full = Tree::new().file("/proc/sys/fs/aio-nr", "65530\n").file("/proc/sys/fs/aio-max-nr", "65536\n");
+        assert!(refusal(full, libc::EAGAIN).contains("65530 are used, 65536 are allowed (fs.aio-max-nr)"));
+    }
+
+    #[test]
     fn the_ways_to_be_without_io_uring_are_told_apart() {
         let none = UringOptions::default();
         let disabled = || Tree::new().file("/proc/sys/kernel/io_uring_disabled", "2\n");
@@ -311,7 +334,7 @@ mod tests {
         let sqpoll = UringOptions { sqpoll: true, ..none };
         assert!(refusal(Tree::new(), libc::EPERM, sqpoll).contains("--uring-sqpoll needs"));
         let on_cpu = UringOptions { sqpoll_cpu: Some(9), ..sqpoll };
-        assert!(refusal(Tree::new(), libc::EINVAL, on_cpu).contains("--sqpoll-cpu"));
+        assert!(refusal(Tree::new(), libc::EINVAL, on_cpu).contains("--sqpoll-cpu 9"));
         assert!(refusal(Tree::new(), libc::EINVAL, none).contains("5.19"));
         assert!(refusal(Tree::new(), libc::ENOMEM, none).contains("ulimit -l"));
     }

@@ -74,8 +74,8 @@ impl Target {
             (true, false) => 0,
             (false, _) => libc::O_NONBLOCK, // Never wait for somebody else's exclusive use of a generic node.
         };
-        let file =
-            block::open(path, writes, flags).map_err(|source| open_error(path, "open", source, Some(&metadata)))?;
+        let file = block::open(path, writes, flags)
+            .map_err(|source| open_error(path, "open", source, Some((&metadata, writes))))?;
         let filesystem = if kind == TargetKind::File { Filesystem::of(path) } else { None };
         let mut target = Self {
             path: path.clone(),
@@ -374,10 +374,10 @@ fn claim(
     }
 }
 
-/// What `open` and its like say, with the usual cause.
-fn open_error(path: &Path, call: &'static str, source: io::Error, metadata: Option<&Metadata>) -> Error {
+/// What `open` and its like say, with the usual cause; `asked` is what was to be opened, and whether for writing.
+fn open_error(path: &Path, call: &'static str, source: io::Error, asked: Option<(&Metadata, bool)>) -> Error {
     let hint = match source.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => permission_hint(metadata),
+        Some(libc::EACCES | libc::EPERM) => permission_hint(asked),
         Some(libc::ENOENT) => "`lsblk` lists block devices, `ls /dev/sg* /dev/ng*` generic nodes".into(),
         Some(libc::EINVAL) => "Its file system does not take direct access; use --buffered".into(),
         Some(libc::EROFS) => "The device or its file system is read-only".into(),
@@ -389,14 +389,17 @@ fn open_error(path: &Path, call: &'static str, source: io::Error, metadata: Opti
     Error::call(path.display().to_string(), call, source, hint)
 }
 
-/// Who may open it: root, or the group that owns the node.
-fn permission_hint(metadata: Option<&Metadata>) -> String {
-    let Some(metadata) = metadata else { return "Needs search permission on its folder".into() };
-    let group = group_name(metadata.gid()).unwrap_or_else(|| metadata.gid().to_string());
-    format!(
-        "Needs root (CAP_DAC_OVERRIDE) or membership of the group `{group}`: its mode is {:04o}",
-        metadata.mode() & 0o7777
-    )
+/// Who may open it: root, or the group that owns the node, where its mode lets that group in.
+fn permission_hint(asked: Option<(&Metadata, bool)>) -> String {
+    let Some((metadata, writes)) = asked else { return "Needs search permission on its folder".into() };
+    let (mode, needed) = (metadata.mode() & 0o7777, if writes { 0o060 } else { 0o040 });
+    let or = if mode & needed == needed {
+        let group = group_name(metadata.gid()).unwrap_or_else(|| metadata.gid().to_string());
+        format!("membership of the group `{group}`")
+    } else {
+        "another mode (`chmod`)".into()
+    };
+    format!("Needs root (CAP_DAC_OVERRIDE) or {or}: its mode is {mode:04o}")
 }
 
 fn group_name(gid: u32) -> Option<String> {
