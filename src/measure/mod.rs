@@ -164,14 +164,15 @@ where
     }
 }
 
-/// Counts a fault if the run may go on after it. A wait that was given up, and data that is wrong, always end it.
+/// Counts a fault if the run may go on after it. Data that is wrong ends it always, and so does a fault after which nobody
+/// knows what is still in flight: a wait that was given up, a queue that did not take the command or could not be asked.
 fn tolerate<E: Engine>(
     engine: &E,
     fault: Fault,
     limits: Limits,
     failed: &mut BTreeMap<String, u64>,
 ) -> Result<(), Fault> {
-    if !limits.continue_on_error || matches!(fault, Fault::Abandoned | Fault::Data) {
+    if !limits.continue_on_error || !matches!(fault, Fault::Failed(_) | Fault::Completion { .. } | Fault::Short(_)) {
         return Err(fault);
     }
     *failed.entry(engine.fault_name(fault)).or_default() += 1;
@@ -215,7 +216,7 @@ mod tests {
         }
         fn submit(&mut self, _slot: u32) -> Result<(), Fault> {
             self.issued += 1;
-            if self.issued - 1 == self.at && !self.hangs { Err(Fault::Submit(5)) } else { Ok(()) }
+            if self.issued - 1 == self.at && !self.hangs { Err(Fault::Failed(5)) } else { Ok(()) }
         }
         fn poll(&mut self, done: &mut Done) -> Result<(), Fault> {
             if self.issued - 1 != self.at {
@@ -243,7 +244,7 @@ mod tests {
         let mut samples = filled::<Sample>(200);
         let taken = run::<_, MonotonicRaw, _>(&mut engine, &mut samples, Limits::default(), &Control::default());
         assert_eq!(taken.samples, 100);
-        assert_eq!(taken.end, End::Fault { warmup: false, index: 100, fault: Fault::Submit(5) });
+        assert_eq!(taken.end, End::Fault { warmup: false, index: 100, fault: Fault::Failed(5) });
         assert!(taken.failed.is_empty());
     }
 
@@ -271,7 +272,7 @@ mod tests {
         fn submit(&mut self, _slot: u32) -> Result<(), Fault> {
             if self.refusals > 0 {
                 self.refusals -= 1;
-                return Err(Fault::Submit(libc::EIO));
+                return Err(Fault::Failed(libc::EIO));
             }
             std::thread::sleep(Duration::from_millis(1));
             Ok(())

@@ -119,7 +119,8 @@ pub struct Point {
     pub memory: MemoryUse,
     /// Whether the bytes of the last command were checked, and what came of it.
     pub verified: Verified,
-    /// What went wrong, by name: `failed_commands` are in no statistic; `lost_messages` left this end, so that their commands
+    /// What went wrong, by name: `failed_commands` are in no statistic, and `failed_commands.NAME` say why; `corrupt_commands`
+    /// are in all of them; `lost_messages` left this end, so that their commands
     /// are, but never arrived at the other.
     pub errors: BTreeMap<String, u64>,
     /// What ended the run.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::{
     dispatch::Measured,
+    figures::CORRUPT_COMMANDS,
     job::{Job, Run},
 };
 use crate::{
@@ -241,6 +242,7 @@ impl BlockPoint<'_> {
         if let Some(problem) = problem {
             let error = Error::Verification(problem);
             run.point.ended_because = Some(error.to_string());
+            run.point.errors.insert(CORRUPT_COMMANDS.into(), 1);
             run.failure = Some(error);
         }
         Ok(conclude(run, checked, |checked, granted| learned(checked.engine(), granted)))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::job::Job;
 use crate::{
-    engine::{Convention, EngineKind, Granted},
+    engine::{Convention, EngineKind, Fault, Granted},
     measure::{End, Stamped, Stop},
     report::result::{Config, CpuUse, EndedBy, LoopKind, MemoryUse, Point, Throughput, Verified},
     stats::{Interval, Scale, Summary, histogram, outliers, timeline, windowed_rate},
@@ -12,6 +12,9 @@ use crate::{
 
 /// Outliers kept of a run.
 const OUTLIERS: usize = 10;
+
+/// Name of the commands that moved other bytes than they should have.
+pub(super) const CORRUPT_COMMANDS: &str = "corrupt_commands";
 
 /// What was set up for the point.
 pub(super) struct Made {
@@ -36,7 +39,12 @@ pub(super) fn point<S: Stamped>(job: &Job, samples: &[S], made: Made, end: End, 
     };
     let timeline = timeline(samples, scale);
     let ended_by = ended_by(end, plan.count.is_none());
-    let failed = matches!(end, End::Fault { .. }).then(|| ("failed_commands".to_string(), 1));
+    // A command that brought wrong data is a sample like any other; that it was wrong was found out after it.
+    let failed = match end {
+        End::Fault { fault: Fault::Data, .. } => Some((CORRUPT_COMMANDS.to_string(), 1)),
+        End::Fault { .. } => Some(("failed_commands".to_string(), 1)),
+        _ => None,
+    };
     Point {
         config: config(job, made.bs_bytes),
         convention,

@@ -6,14 +6,17 @@ use nix::{sys::stat::Mode, unistd::mkfifo};
 
 use crate::common::{FILE_BYTES, Files, assert_refused, code, fill, measured, run, stderr, stdout};
 
-/// The pattern, from its definition: words of eight bytes, SplitMix64's finaliser of the seed and the word's number. Files
-/// filled by one version are verified by another, so it must not change.
+/// The pattern, from its definition: words of eight bytes, by SplitMix64's finaliser from the seed and the word's number.
+/// Files filled by one version are verified by another, so it must not change.
 fn pattern(from: u64, to: u64, seed: u64) -> Vec<u8> {
-    let byte = |at: u64| {
-        let mut word = seed.wrapping_add(at / 8).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mix = |mut word: u64| {
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (word ^ (word >> 31)).to_le_bytes()[(at % 8) as usize]
+        word ^ (word >> 31)
+    };
+    let byte = |at: u64| {
+        let word = mix((mix(seed) ^ (at / 8)).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        word.to_le_bytes()[(at % 8) as usize]
     };
     (from..to).map(byte).collect()
 }

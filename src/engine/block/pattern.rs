@@ -74,10 +74,11 @@ fn for_steps(bytes: usize, mut step: impl FnMut(usize, usize)) {
 
 /// The bytes of the pattern from `offset` on; words of eight bytes lie at multiples of eight.
 fn pattern(bytes: &mut [u8], offset: u64, seed: u64) {
+    let key = mix(seed); // Two seeds next to each other must not have the same words at two places.
     let mut at = offset;
     let mut rest = bytes;
     while !rest.is_empty() {
-        let word = mix(seed.wrapping_add(at / 8).wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes();
+        let word = mix((key ^ (at / 8)).wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes();
         let from = (at % 8) as usize;
         let length = rest.len().min(8 - from);
         let (now, later) = rest.split_at_mut(length);

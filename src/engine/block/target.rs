@@ -330,7 +330,7 @@ fn claim(
     let path = &options.target;
     let shown = path.display();
     match &options.allow_write {
-        Some(allowed) if allowed == path => {}
+        Some(allowed) if allowed.as_os_str() == path.as_os_str() => {}
         Some(allowed) => {
             return Err(Error::Usage(format!(
                 "--allow-write names {}, but the target is {shown}: both must be the same text",
