@@ -44,5 +44,13 @@ spoiled "a division" '0,/\tshl .*/s//\tdiv %rcx/' "a division"
 spoiled "a missing stop stamp" '0,/\trdtscp/s//\tlfence/' "stamps"
 spoiled "a third store" '0,/\tlfence/s//\tmov %rax,0x10(%r10)/' "stores"
 spoiled "a load between the stamps" '0,/\tor .*/s//\tmov (%rbx),%rax/;0,/\tor .*/s//\tmov (%rbx),%rax/' "between the stamps"
+said=$(scripts/disassemble --check-calls)
+check "every storage engine makes one call between its stamps" 0 $?
+echo "$said"
+scripts/disassemble Psync > "$scratch/good"
+# A call in front of the first stop stamp.
+awk '/\trdtscp/ && !done { print "  1:\tcall   1234"; done = 1 } { print }' "$scratch/good" > "$scratch/bad"
+scripts/disassemble --check-calls "$scratch/bad" > /dev/null 2> "$scratch/err"
+check "a second call between the stamps is found" "1 yes" "$? $(grep -q 'calls between' "$scratch/err" && echo yes)"
 echo "$passed passed, $failed failed"
 [[ $failed == 0 ]]
