@@ -96,6 +96,8 @@ pub fn inspect(system: &System) -> Vec<Finding> {
     }
     findings.extend([
         memlock(&system.memory),
+        io_uring(&system.sysfs),
+        aio(&system.sysfs),
         governors(system),
         clocksource(system),
         isolation(system),
@@ -283,6 +285,30 @@ fn hypervisor(system: &System) -> Finding {
             Finding::advice("hypervisor", format!("{name}; every number includes it, compare within this machine only"))
         }
         None => Finding::ok("hypervisor", "none seen"),
+    }
+}
+
+fn io_uring(sysfs: &Sysfs) -> Finding {
+    match sysfs.read_word("/proc/sys/kernel/io_uring_disabled").as_deref() {
+        None | Some("0") => Finding::ok("io_uring", "not disabled (kernel.io_uring_disabled)"),
+        Some(value) => {
+            let who =
+                if value == "1" { "for all but CAP_SYS_ADMIN and kernel.io_uring_group" } else { "for everybody" };
+            Finding::problem("io_uring", format!("disabled {who} (kernel.io_uring_disabled is {value})"))
+                .fix("sysctl kernel.io_uring_disabled=0")
+        }
+    }
+}
+
+fn aio(sysfs: &Sysfs) -> Finding {
+    let number = |name: &str| sysfs.read_word(&format!("/proc/sys/fs/{name}"))?.parse::<u64>().ok();
+    match (number("aio-nr"), number("aio-max-nr")) {
+        (Some(used), Some(allowed)) if used >= allowed => {
+            Finding::problem("aio", format!("all {allowed} requests are used (fs.aio-nr, fs.aio-max-nr)"))
+                .fix(format!("sysctl fs.aio-max-nr={}", (allowed * 2).max(65_536)))
+        }
+        (Some(used), Some(allowed)) => Finding::ok("aio", format!("{used} of {allowed} requests used")),
+        _ => Finding::advice("aio", "this kernel has no AIO: the engine libaio can't run"),
     }
 }
 

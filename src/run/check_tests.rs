@@ -194,3 +194,21 @@ fn this_machine_can_be_inspected() {
     println!("{}", render(&findings));
     assert!(findings.len() >= 8);
 }
+
+#[test]
+fn what_keeps_rings_and_aio_away_comes_with_the_knob() {
+    let tree = Tree::new()
+        .file("/proc/sys/kernel/io_uring_disabled", "2\n")
+        .file("/proc/sys/fs/aio-nr", "65536\n")
+        .file("/proc/sys/fs/aio-max-nr", "65536\n");
+    let sysfs = tree.sysfs();
+    for (finding, fix) in
+        [(io_uring(&sysfs), "sysctl kernel.io_uring_disabled=0"), (aio(&sysfs), "sysctl fs.aio-max-nr=131072")]
+    {
+        assert_eq!((finding.status, finding.fix.as_deref()), (Status::Problem, Some(fix)), "{}", finding.message);
+    }
+    assert_eq!(io_uring(&Tree::new().sysfs()).status, Status::Ok);
+    assert_eq!(aio(&Tree::new().sysfs()).status, Status::Advice);
+    let free = Tree::new().file("/proc/sys/fs/aio-nr", "0").file("/proc/sys/fs/aio-max-nr", "65536");
+    assert_eq!(aio(&free.sysfs()).message, "0 of 65536 requests used");
+}
