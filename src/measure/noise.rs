@@ -9,8 +9,11 @@ use crate::timing::Counter;
 /// A gap of this length, beyond what a read takes, is more than any sequence of instructions between two reads needs.
 const GAP_NS: f64 = 1000.0;
 
+/// Classes of gap lengths, each twice the one before: 1 µs to 8 s.
+const CLASSES: usize = 24;
+
 /// Gaps seen by a pinned spin over a window.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
     /// Time listened, in nanoseconds.
     pub window_ns: f64,
@@ -20,6 +23,8 @@ pub struct Noise {
     pub max_gap_ns: f64,
     /// Share of the window that such gaps took, from 0 to 1.
     pub stolen_fraction: f64,
+    /// Gaps by length: those from the first number of nanoseconds up to twice that; lengths without gaps are left out.
+    pub gaps: Vec<(f64, u64)>,
 }
 
 /// Reads the clock for `window` on the calling thread and counts the gaps beyond the cost of a read;
@@ -29,14 +34,15 @@ pub fn listen<C: Counter>(window: Duration, ticks_per_ns: f64, read_cost_ns: f64
     let gap_ticks = (GAP_NS * ticks_per_ns) as u64;
     let read_ticks = (read_cost_ns * ticks_per_ns) as u64;
     let first = C::now();
-    let (mut previous, mut gaps, mut longest, mut stolen) = (first, 0u64, 0u64, 0u64);
+    let (mut previous, mut longest, mut stolen) = (first, 0u64, 0u64);
+    let mut classes = [0u64; CLASSES];
     while previous.wrapping_sub(first) < window_ticks {
         let now = C::now();
         // An unordered read may come out a few ticks early on another core; that is no gap.
         let gap = now.saturating_sub(previous).saturating_sub(read_ticks);
         longest = longest.max(gap);
         if gap > gap_ticks {
-            gaps += 1;
+            classes[((gap / gap_ticks.max(1)).ilog2() as usize).min(CLASSES - 1)] += 1;
             stolen += gap;
         }
         previous = now.max(previous);
@@ -44,9 +50,14 @@ pub fn listen<C: Counter>(window: Duration, ticks_per_ns: f64, read_cost_ns: f64
     let window_ns = previous.wrapping_sub(first) as f64 / ticks_per_ns;
     Noise {
         window_ns,
-        gaps_over_1us: gaps,
+        gaps_over_1us: classes.iter().sum(),
         max_gap_ns: longest as f64 / ticks_per_ns,
         stolen_fraction: stolen as f64 / ticks_per_ns / window_ns,
+        gaps: (0..)
+            .zip(classes)
+            .filter(|(_, count)| *count > 0)
+            .map(|(class, count)| (GAP_NS * f64::from(1 << class), count))
+            .collect(),
     }
 }
 
@@ -61,5 +72,7 @@ mod tests {
         assert!(noise.window_ns >= 5e6, "{noise:?}");
         assert!((0.0..=1.0).contains(&noise.stolen_fraction), "{noise:?}");
         assert!(noise.max_gap_ns > 0.0);
+        assert_eq!(noise.gaps.iter().map(|(_, count)| count).sum::<u64>(), noise.gaps_over_1us);
+        assert!(noise.gaps.iter().all(|(lower, _)| *lower >= 1000.0 && *lower <= noise.max_gap_ns), "{noise:?}");
     }
 }

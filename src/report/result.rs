@@ -10,7 +10,7 @@ use crate::{
     engine::{BlockOptions, Completion, Convention, EngineKind, Granted, RdmaGranted, RdmaOptions, Rw},
     host::{HostFacts, UsageDelta},
     measure::Noise,
-    stats::{Histogram, Interval, Outlier, Summary, Window},
+    stats::{Histogram, Interval, Outlier, Summary, Tail, Window},
     timing::{ClockChoice, ClockFacts},
 };
 
@@ -103,6 +103,10 @@ pub struct Point {
     pub wait_ns: Option<Summary>,
     /// Latency from the intended start, for paced load.
     pub response_ns: Option<Summary>,
+    /// What the instrument's own cost is to these figures; null where either is unknown.
+    pub share: Option<Share>,
+    /// The machine's part in the tail; null where there is none to speak of.
+    pub tail: Option<Tail>,
     /// Distribution of the latency.
     pub histogram: Histogram,
     /// The ten largest samples.
@@ -131,6 +135,30 @@ pub struct Point {
     pub partial: bool,
     /// File of raw samples, where one was written.
     pub samples_file: Option<String>,
+}
+
+/// The instrument's floor against a point.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Share {
+    /// The floor's median by the point's median.
+    pub floor_p50: f64,
+    /// The floor's 99th percentile by the point's median.
+    pub floor_p99: f64,
+    /// Spread of the floor itself, from its 5th to its 95th percentile, in nanoseconds: a difference below it cannot be told
+    /// from the instrument's own.
+    pub unresolvable_below_ns: f64,
+}
+
+impl Share {
+    /// Compares a floor with a point.
+    pub fn of(floor: &Summary, latency: &Summary) -> Option<Self> {
+        let (floor, p50) = (&floor.percentiles, latency.percentiles.p50.filter(|&p50| p50 > 0.0)?);
+        Some(Self {
+            floor_p50: floor.p50? / p50,
+            floor_p99: floor.p99? / p50,
+            unresolvable_below_ns: floor.p95? - floor.p5?,
+        })
+    }
 }
 
 /// How commands are issued.

@@ -6,8 +6,8 @@ use super::job::Job;
 use crate::{
     engine::{Convention, EngineKind, Fault, Granted},
     measure::{End, Stamped, Stop},
-    report::result::{Config, CpuUse, EndedBy, LoopKind, MemoryUse, Point, Throughput, Verified},
-    stats::{Interval, Scale, Summary, histogram, outliers, timeline, windowed_rate},
+    report::result::{Config, CpuUse, EndedBy, Instrument, LoopKind, MemoryUse, Point, Share, Throughput, Verified},
+    stats::{Interval, Scale, Summary, Tail, histogram, outliers, timeline, windowed_rate},
 };
 
 /// Outliers kept of a run.
@@ -38,6 +38,8 @@ pub(super) fn point<S: Stamped>(job: &Job, samples: &[S], made: Made, end: End, 
         plan.phases.then(|| Summary::of_sorted(&sorted(samples, of), scale.latency))
     };
     let timeline = timeline(samples, scale);
+    let latency_ns = Summary::of_sorted(&latencies, scale.latency);
+    let Instrument { floor_ns, noise } = job.instrument;
     let ended_by = ended_by(end, plan.count.is_none());
     // A command that brought wrong data is a sample like any other; that it was wrong was found out after it.
     let failed = match end {
@@ -49,7 +51,9 @@ pub(super) fn point<S: Stamped>(job: &Job, samples: &[S], made: Made, end: End, 
         config: config(job, made.bs_bytes),
         convention,
         loop_kind: LoopKind::Closed,
-        latency_ns: Summary::of_sorted(&latencies, scale.latency),
+        share: Share::of(floor_ns, &latency_ns),
+        tail: Tail::of(&latencies, scale.latency, &latency_ns, &noise.gaps, noise.window_ns),
+        latency_ns,
         submit_ns: phase(|sample, submitted| submitted - sample.start()),
         wait_ns: phase(|sample, submitted| sample.stop() - submitted),
         response_ns: None,

@@ -7,24 +7,20 @@ use std::{
 
 use super::{
     Placed, Signals,
-    figures::{self, Made, sorted},
+    figures::{self, Made},
     monitor::Monitor,
 };
 use crate::{
-    engine::{Engine, Fault, Granted, Null},
+    engine::{Engine, Fault, Granted},
     error::{Error, Result},
     host::Usage,
     measure::{Control, End, Limits, Stamped, Stop, Taken, run, single},
     peer::Running,
     probe::Plan,
-    report::result::{CpuUse, Point, Verified},
-    stats::Summary,
+    report::result::{CpuUse, Instrument, Point, Verified},
     sys::interrupt::Sleeper,
     timing::{Calibration, Counter, MonotonicRaw, PhasedSample, Sample, Source, Tsc, filled},
 };
-
-/// Commands that the floor is measured with.
-const FLOOR_COMMANDS: usize = 10_000;
 
 /// Longest wait for one command without payload; see [`Job::stall`].
 const STALL: Duration = Duration::from_secs(10);
@@ -35,8 +31,18 @@ pub(crate) struct Job<'a> {
     pub placed: &'a Placed,
     pub source: Source,
     pub ticks_per_ns: f64,
+    pub instrument: &'a Instrument,
     signals: &'a Signals,
     progress: bool,
+}
+
+/// What all measurements of a result share.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared<'a> {
+    pub signals: &'a Signals,
+    pub clock: &'a Calibration,
+    pub instrument: &'a Instrument,
+    pub progress: bool,
 }
 
 /// How the verification command is made ready, where the engine has one.
@@ -54,29 +60,10 @@ pub(crate) struct Run {
 }
 
 impl<'a> Job<'a> {
-    pub fn new(plan: &'a Plan, signals: &'a Signals, clock: &Calibration, placed: &'a Placed, progress: bool) -> Self {
+    pub fn new(plan: &'a Plan, placed: &'a Placed, shared: &Shared<'a>) -> Self {
+        let Shared { signals, clock, instrument, progress } = *shared;
         let (source, ticks_per_ns) = (clock.facts().source, clock.ticks_per_ns());
-        Self { plan, placed, source, ticks_per_ns, signals, progress }
-    }
-
-    /// Latency of the command that does nothing, through the same compiled loop.
-    pub fn floor(&self) -> Summary {
-        match (self.source, self.plan.phases) {
-            (Source::Tsc, false) => self.floor_with::<Tsc, Sample>(),
-            (Source::Tsc, true) => self.floor_with::<Tsc, PhasedSample>(),
-            (Source::Monotonic, false) => self.floor_with::<MonotonicRaw, Sample>(),
-            (Source::Monotonic, true) => self.floor_with::<MonotonicRaw, PhasedSample>(),
-        }
-    }
-
-    fn floor_with<C: Counter, S: Stamped>(&self) -> Summary {
-        let mut samples = filled::<S>(FLOOR_COMMANDS);
-        let limits = Limits { warmup: 1000, ..Limits::default() };
-        let taken = run::<_, C, _>(&mut Null, &mut samples, limits, &Control::default());
-        Summary::of_sorted(
-            &sorted(&samples[..taken.samples], |sample| sample.stop() - sample.start()),
-            self.ticks_per_ns,
-        )
+        Self { plan, placed, source, ticks_per_ns, instrument, signals, progress }
     }
 
     /// Measures one point with an engine that is ready.

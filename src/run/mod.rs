@@ -7,6 +7,7 @@ mod dispatch;
 pub mod engines;
 mod figures;
 mod fill;
+mod instrument;
 mod job;
 mod monitor;
 #[cfg(feature = "rdma")]
@@ -19,30 +20,27 @@ mod warnings;
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use crate::{
     error::{EXIT_INTERRUPTED, EXIT_TERMINATED, Error, Result},
     host::{CpuSet, Cpus, HostFacts, Sysfs, cpu},
-    measure::{Stop, listen},
+    measure::Stop,
     probe::Plan,
     report::{
         OutputFile, RunResult, json,
-        result::{Instrument, SCHEMA, Tool},
+        result::{SCHEMA, Tool},
         text,
     },
-    timing::{Calibration, MonotonicRaw, Source, Tsc},
+    timing::Calibration,
 };
 
 pub use fill::{Fill, fill};
 pub use signals::Signals;
 
 use dispatch::Measured;
-use job::Job;
-
-/// How long the machine is listened to before a run.
-const NOISE_WINDOW: Duration = Duration::from_millis(50);
+use job::{Job, Shared};
 
 /// What stdout shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,13 +94,9 @@ pub fn measure(plans: &[Plan], reporting: &Reporting) -> Result<Outcome> {
     let placed = place(first, &cpus)?;
     let started_at = timestamp(SystemTime::now());
     let clock = Calibration::begin(first.clock)?;
-    let read_cost_ns = clock.facts().read_cost_ns;
-    let noise = match clock.facts().source {
-        Source::Tsc => listen::<Tsc>(NOISE_WINDOW, clock.ticks_per_ns(), read_cost_ns),
-        Source::Monotonic => listen::<MonotonicRaw>(NOISE_WINDOW, clock.ticks_per_ns(), read_cost_ns),
-    };
-    let floor_ns = Job::new(first, &signals, &clock, &placed, reporting.progress).floor();
-    let (measured, failure) = measure_all(plans, &cpus, &signals, &clock, reporting.progress)?;
+    let instrument = instrument::measure(&clock, first.phases);
+    let shared = Shared { signals: &signals, clock: &clock, instrument: &instrument, progress: reporting.progress };
+    let (measured, failure) = measure_all(plans, &cpus, &shared)?;
     let clock = clock.finish()?;
     let mut result = RunResult {
         schema: SCHEMA,
@@ -112,7 +106,7 @@ pub fn measure(plans: &[Plan], reporting: &Reporting) -> Result<Outcome> {
         meta: reporting.meta.clone(),
         host: HostFacts::read(&Sysfs::default(), Some(placed.cpu)),
         clock,
-        instrument: Instrument { floor_ns, noise },
+        instrument,
         peer: None,
         points: Vec::new(),
         warnings: Vec::new(),
@@ -129,13 +123,7 @@ pub fn measure(plans: &[Plan], reporting: &Reporting) -> Result<Outcome> {
 ///
 /// # Errors
 /// What kept the very first point from being measured. Later, the points before are kept, and the failure stands beside.
-fn measure_all(
-    plans: &[Plan],
-    cpus: &Cpus,
-    signals: &Signals,
-    clock: &Calibration,
-    progress: bool,
-) -> Result<(Vec<Measured>, Option<Error>)> {
+fn measure_all(plans: &[Plan], cpus: &Cpus, shared: &Shared) -> Result<(Vec<Measured>, Option<Error>)> {
     let mut measured: Vec<Measured> = Vec::new();
     for plan in plans {
         let placed = match place(plan, cpus) {
@@ -143,7 +131,7 @@ fn measure_all(
             Err(error) if measured.is_empty() => return Err(error),
             Err(error) => return Ok((measured, Some(error))),
         };
-        let job = Job::new(plan, signals, clock, &placed, progress);
+        let job = Job::new(plan, &placed, shared);
         for &bytes in &plan.points {
             match dispatch::measure(&job, bytes) {
                 Ok(point) => measured.push(point),
@@ -151,7 +139,7 @@ fn measure_all(
                 Err(error) => return Ok((measured, Some(error))),
             }
             let failure = measured.last_mut().and_then(|last| last.failure.take());
-            if failure.is_some() || signals.received().is_some() {
+            if failure.is_some() || shared.signals.received().is_some() {
                 return Ok((measured, failure));
             }
         }
@@ -233,6 +221,7 @@ fn timestamp(time: SystemTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn timestamps_are_rfc_3339() {

@@ -24,7 +24,7 @@ pub(super) fn of(result: &RunResult, placed: &Placed) -> Vec<Warning> {
     clock(result, &mut warn);
     machine(result, placed, &mut warn);
     for point in &result.points {
-        of_point(result, point, &mut warn);
+        of_point(point, &mut warn);
     }
     // Every point of a sweep raises the same doubt about the path; once is enough.
     let mut seen = Vec::new();
@@ -84,13 +84,17 @@ fn machine(result: &RunResult, placed: &Placed, warn: &mut impl FnMut(&str, Stri
     }
 }
 
-fn of_point(result: &RunResult, point: &Point, warn: &mut impl FnMut(&str, String)) {
-    let floor = result.instrument.floor_ns.percentiles.p50;
-    if let (Some(floor), Some(p50)) = (floor, point.latency_ns.percentiles.p50)
+fn of_point(point: &Point, warn: &mut impl FnMut(&str, String)) {
+    if let Some(share) = point.share.filter(|share| share.floor_p50 > FLOOR_SHARE)
         && point.config.engine != EngineKind::Null
-        && floor > FLOOR_SHARE * p50
     {
-        warn("floor", format!("the instrument's floor is {:.0} % of the p50", 100.0 * floor / p50));
+        let (p50, least) = (100.0 * share.floor_p50, share.unresolvable_below_ns);
+        warn(
+            "floor",
+            format!(
+                "the instrument's floor is {p50:.0} % of the p50: differences below {least:.0} ns cannot be told from its own"
+            ),
+        );
     }
     if point.cpu.migrated {
         warn("migrated", "the measuring thread was moved to another processor: do not use this result".into());

@@ -6,10 +6,12 @@
 mod histogram;
 mod series;
 mod summary;
+mod tail;
 
 pub use histogram::{Bucket, Histogram, histogram};
 pub use series::{Interval, Outlier, Window, outliers, timeline, windowed_rate};
 pub use summary::{Percentiles, Summary, nearest_rank};
+pub use tail::Tail;
 
 /// Ticks in one nanosecond, for points in time and for latencies. They differ where only half of a round trip counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
