@@ -32,10 +32,32 @@ pub(super) enum Command {
     Engines,
     /// Inspect this machine and say what to fix, with commands
     Check,
+    /// Measure the instrument and the machine: clock, floors of the loops, noise
+    Calibrate(CalibrateArgs),
     /// Carry out the measurements of a probe file
     Run(Box<RunArgs>),
     /// Write the pattern that --verify expects
     Fill(FillArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
+pub(super) struct CalibrateArgs {
+    /// The clock that stamps commands
+    #[arg(long, value_enum, default_value_t = ClockArg::Auto)]
+    pub clock: ClockArg,
+    /// CPU to measure on [default: as for a measurement]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub cpu: Option<u64>,
+    /// How long to listen to the machine
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    pub window: Duration,
+    /// What stdout shows
+    #[arg(long, value_enum, default_value_t = FormatArg::Text)]
+    pub format: FormatArg,
+    /// Write the JSON report to this file as well; it is replaced as a whole
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

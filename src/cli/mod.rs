@@ -16,10 +16,10 @@ use crate::{
     error::{Error, Result},
     host::Sysfs,
     probe::Plan,
-    run::{self, Fill, Format, Reporting, check},
+    run::{self, Calibrate, Fill, Format, Outcome, Reporting, check},
 };
 
-use args::{Cli, Command, FillArgs, FormatArg, OutputArgs, ProgressArg, RunArgs, ServeArgs};
+use args::{CalibrateArgs, Cli, Command, FillArgs, FormatArg, OutputArgs, ProgressArg, RunArgs, ServeArgs};
 use spec::spec;
 
 /// Runs the program on the process's arguments.
@@ -51,6 +51,7 @@ fn dispatch(cli: Cli, matches: &ArgMatches) -> Result<u8> {
         },
         Some(Command::Serve(arguments)) => serve(arguments),
         Some(Command::Engines) => print(&run::engines::render()).map(|()| 0),
+        Some(Command::Calibrate(arguments)) => calibrate(arguments),
         Some(Command::Fill(arguments)) => fill(arguments),
         Some(Command::Check) => {
             let findings = check::inspect(&check::System::read(Sysfs::default()));
@@ -77,8 +78,18 @@ fn run_file(arguments: &RunArgs, matches: &ArgMatches) -> Result<u8> {
     })
 }
 
+fn calibrate(arguments: CalibrateArgs) -> Result<u8> {
+    let options = Calibrate { clock: spec::clock(arguments.clock), cpu: arguments.cpu, window: arguments.window };
+    let reporting = Reporting { format: format(arguments.format), output: arguments.output, ..Reporting::default() };
+    show(run::calibrate(&options, &reporting)?)
+}
+
 fn measure(plans: &[Plan], reporting: &Reporting) -> Result<u8> {
-    let outcome = run::measure(plans, reporting)?;
+    show(run::measure(plans, reporting)?)
+}
+
+/// Prints what came of a run, and what failed in it.
+fn show(outcome: Outcome) -> Result<u8> {
     let printed = print(&outcome.stdout);
     if let Some(error) = &outcome.failure {
         fail(error);
@@ -96,12 +107,16 @@ fn fill(arguments: FillArgs) -> Result<u8> {
     print(&filled).map(|()| 0)
 }
 
+fn format(argument: FormatArg) -> Format {
+    match argument {
+        FormatArg::Text => Format::Text,
+        FormatArg::Json => Format::Json,
+    }
+}
+
 fn reporting(arguments: &OutputArgs) -> Reporting {
     Reporting {
-        format: match arguments.format {
-            FormatArg::Text => Format::Text,
-            FormatArg::Json => Format::Json,
-        },
+        format: format(arguments.format),
         output: arguments.output.clone(),
         label: arguments.label.clone(),
         meta: arguments.meta.iter().cloned().collect::<BTreeMap<_, _>>(),

@@ -33,11 +33,7 @@ pub(super) fn spec(arguments: MeasureArgs) -> Result<Spec> {
             CompletionArg::Poll => Completion::Poll,
             CompletionArg::Event => Completion::Event,
         },
-        clock: match arguments.clock {
-            ClockArg::Auto => ClockChoice::Auto,
-            ClockArg::Tsc => ClockChoice::Tsc,
-            ClockArg::Monotonic => ClockChoice::Monotonic,
-        },
+        clock: clock(arguments.clock),
         phases: arguments.phases,
         half_rtt: arguments.half_rtt,
         delay: arguments.delay,
@@ -49,6 +45,15 @@ pub(super) fn spec(arguments: MeasureArgs) -> Result<Spec> {
         rdma: rdma_spec(arguments.rdma)?,
         block: block_spec(arguments.block),
     })
+}
+
+/// The clock by its name.
+pub(super) fn clock(argument: ClockArg) -> ClockChoice {
+    match argument {
+        ClockArg::Auto => ClockChoice::Auto,
+        ClockArg::Tsc => ClockChoice::Tsc,
+        ClockArg::Monotonic => ClockChoice::Monotonic,
+    }
 }
 
 fn block_spec(arguments: BlockArgs) -> BlockSpec {

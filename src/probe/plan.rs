@@ -230,29 +230,10 @@ pub(super) fn range(option: &str, value: u64, allowed: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::{BlockSpec, RdmaSpec};
+    use crate::probe::RdmaSpec;
 
     fn spec(engine: &str) -> Spec {
-        Spec {
-            engine: EngineKind::from_name(engine).unwrap(),
-            qd: 1,
-            bs_bytes: Vec::new(),
-            count: None,
-            duration: None,
-            warmup: 1000,
-            completion: Completion::Poll,
-            clock: ClockChoice::Auto,
-            phases: false,
-            half_rtt: false,
-            delay: None,
-            cpu: None,
-            peer_cpu: None,
-            peer: None,
-            token: None,
-            hugepages: false,
-            rdma: RdmaSpec::default(),
-            block: BlockSpec::default(),
-        }
+        Spec::of(EngineKind::from_name(engine).unwrap())
     }
 
     fn refusal(spec: Spec) -> String {

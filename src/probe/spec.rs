@@ -34,6 +34,32 @@ pub struct Spec {
     pub block: BlockSpec,
 }
 
+impl Spec {
+    /// An engine with nothing said about it: the defaults of the command line.
+    pub fn of(engine: EngineKind) -> Self {
+        Self {
+            engine,
+            qd: 1,
+            bs_bytes: Vec::new(),
+            count: None,
+            duration: None,
+            warmup: 1000,
+            completion: Completion::Poll,
+            clock: ClockChoice::Auto,
+            phases: false,
+            half_rtt: false,
+            delay: None,
+            cpu: None,
+            peer_cpu: None,
+            peer: None,
+            token: None,
+            hugepages: false,
+            rdma: RdmaSpec::default(),
+            block: BlockSpec::default(),
+        }
+    }
+}
+
 /// The options of the block engines as written.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)] // As above.

@@ -1,5 +1,6 @@
 //! What leaves the program: the result as data, as JSON and as text, and the warnings that go with it.
 
+pub mod calibration;
 pub mod json;
 pub mod output;
 pub mod result;

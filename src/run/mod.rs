@@ -2,6 +2,7 @@
 //! write.
 
 mod block;
+mod calibrate;
 pub mod check;
 mod dispatch;
 pub mod engines;
@@ -36,6 +37,7 @@ use crate::{
     timing::Calibration,
 };
 
+pub use calibrate::{Calibrate, calibrate};
 pub use fill::{Fill, fill};
 pub use signals::Signals;
 
@@ -156,6 +158,21 @@ fn finish(
 ) -> Result<Outcome> {
     let document = json::to_string(&result)
         .map_err(|source| Error::Output { path: reporting.output.clone().unwrap_or("<stdout>".into()), source })?;
+    let text = match reporting.format {
+        Format::Json => document.clone(),
+        Format::Text => text::render(&result),
+    };
+    Ok(finish_document(document, text, output, failure, stop))
+}
+
+/// Stores a document, and says how the run ended.
+fn finish_document(
+    document: String,
+    stdout: String,
+    output: Option<OutputFile>,
+    failure: Option<Error>,
+    stop: Option<Stop>,
+) -> Outcome {
     // A result that cannot be stored is still shown.
     let stored = output.map_or(Ok(()), |output| output.commit(document.as_bytes()));
     let failure = failure.or(stored.err());
@@ -165,11 +182,7 @@ fn finish(
         (None, Some(_)) => EXIT_INTERRUPTED,
         (None, None) => 0,
     };
-    let stdout = match reporting.format {
-        Format::Json => document,
-        Format::Text => text::render(&result),
-    };
-    Ok(Outcome { stdout, failure, exit_code })
+    Outcome { stdout, failure, exit_code }
 }
 
 /// Where the threads run.

@@ -3,11 +3,13 @@
 use super::Placed;
 use crate::{
     engine::{BlockGranted, EngineKind},
+    host::HostFacts,
+    measure::Noise,
     report::{
         RunResult, Warning,
         result::{EndedBy, Point},
     },
-    timing::{CALIBRATION_LIMIT_PPM, Source},
+    timing::{CALIBRATION_LIMIT_PPM, ClockFacts, Source},
     units::format_size,
 };
 
@@ -19,10 +21,8 @@ const FLOOR_SHARE: f64 = 0.05;
 
 /// All doubts about a result.
 pub(super) fn of(result: &RunResult, placed: &Placed) -> Vec<Warning> {
-    let mut warnings = Vec::new();
+    let mut warnings = of_machine(&result.clock, &result.host, &result.instrument.noise, placed);
     let mut warn = |code: &str, message: String| warnings.push(Warning::new(code, message));
-    clock(result, &mut warn);
-    machine(result, placed, &mut warn);
     for point in &result.points {
         of_point(point, &mut warn);
     }
@@ -37,8 +37,16 @@ pub(super) fn of(result: &RunResult, placed: &Placed) -> Vec<Warning> {
     warnings
 }
 
-fn clock(result: &RunResult, warn: &mut impl FnMut(&str, String)) {
-    let clock = &result.clock;
+/// Doubts about clock and machine.
+pub(super) fn of_machine(clock: &ClockFacts, host: &HostFacts, noise: &Noise, placed: &Placed) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code: &str, message: String| warnings.push(Warning::new(code, message));
+    of_clock(clock, &mut warn);
+    machine(host, noise, placed, &mut warn);
+    warnings
+}
+
+fn of_clock(clock: &ClockFacts, warn: &mut impl FnMut(&str, String)) {
     if let (Source::Monotonic, Some(doubt)) = (clock.source, &clock.tsc_doubt) {
         let cost = clock.read_cost_ns;
         warn("clock-monotonic", format!("{doubt}: the monotonic clock is used, each read costs {cost:.0} ns"));
@@ -61,8 +69,8 @@ fn clock(result: &RunResult, warn: &mut impl FnMut(&str, String)) {
     }
 }
 
-fn machine(result: &RunResult, placed: &Placed, warn: &mut impl FnMut(&str, String)) {
-    if let Some(hypervisor) = &result.host.hypervisor {
+fn machine(host: &HostFacts, noise: &Noise, placed: &Placed, warn: &mut impl FnMut(&str, String)) {
+    if let Some(hypervisor) = &host.hypervisor {
         warn("hypervisor", format!("this is a virtual machine ({hypervisor}): latencies include what the host does"));
     }
     if placed.others.is_empty() {
@@ -71,10 +79,9 @@ fn machine(result: &RunResult, placed: &Placed, warn: &mut impl FnMut(&str, Stri
             "there is one processor: signals, progress and the responder share it with the measurement".into(),
         );
     }
-    if let Some(governor) = result.host.governor.as_deref().filter(|governor| *governor != "performance") {
+    if let Some(governor) = host.governor.as_deref().filter(|governor| *governor != "performance") {
         warn("governor", format!("the frequency governor is {governor}; `performance` keeps the clock rate steady"));
     }
-    let noise = &result.instrument.noise;
     if noise.stolen_fraction > 0.01 {
         let (share, largest) = (100.0 * noise.stolen_fraction, noise.max_gap_ns / 1000.0);
         warn(

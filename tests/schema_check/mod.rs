@@ -5,26 +5,40 @@ use std::{fs, path::Path, sync::LazyLock};
 use jsonschema::Validator;
 use serde_json::Value;
 
-static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/schema/result-1.schema.json");
+static RESULT: LazyLock<Validator> = LazyLock::new(|| validator("result-1"));
+
+fn validator(name: &str) -> Validator {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("results/schema/{name}.schema.json"));
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let schema: Value = serde_json::from_str(&text).unwrap();
     assert!(jsonschema::meta::is_valid(&schema), "{} is no schema", path.display());
     jsonschema::validator_for(&schema).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-});
+}
 
 /// Whether the schema accepts the value.
+#[allow(dead_code)] // As above.
 pub fn is_valid(result: &Value) -> bool {
-    SCHEMA.is_valid(result)
+    RESULT.is_valid(result)
 }
 
 /// Panics with every place at which the result is not what the schema says, and if an integer is too large for readers
 /// that keep numbers as doubles.
+#[allow(dead_code)] // Not every test has such results.
 pub fn assert_valid(result: &Value) {
+    assert_valid_by(&RESULT, "lat-probe.result/1", result);
+}
+
+/// As [`assert_valid`], by another schema in `results/schema/`.
+#[allow(dead_code)] // Not every test has results of other kinds.
+pub fn assert_valid_as(name: &str, document: &Value) {
+    assert_valid_by(&validator(name), name, document);
+}
+
+fn assert_valid_by(validator: &Validator, name: &str, document: &Value) {
     let complaints: Vec<_> =
-        SCHEMA.iter_errors(result).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(complaints.is_empty(), "not a lat-probe.result/1:\n{}", complaints.join("\n"));
-    assert_small_integers("", result);
+        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(complaints.is_empty(), "not a {name}:\n{}", complaints.join("\n"));
+    assert_small_integers("", document);
 }
 
 fn assert_small_integers(path: &str, value: &Value) {

@@ -1,0 +1,153 @@
+//! The result of `lat-probe calibrate`, `lat-probe.calibration/1`: what the instrument costs, and what the machine does.
+
+use std::fmt::{self, Write};
+
+use serde::Serialize;
+
+use super::{result::Tool, text::table, warning::Warning};
+use crate::{
+    engine::EngineKind,
+    host::HostFacts,
+    measure::Noise,
+    stats::Summary,
+    timing::{ClockFacts, Source},
+    units::{format_count, format_ns},
+};
+
+/// Name and version of the schema.
+pub const CALIBRATION_SCHEMA: &str = "lat-probe.calibration/1";
+
+/// One calibration.
+#[derive(Debug, Serialize)]
+pub struct CalibrationReport {
+    /// [`CALIBRATION_SCHEMA`].
+    pub schema: &'static str,
+    /// The program.
+    pub tool: Tool,
+    /// When it began, RFC 3339, UTC.
+    pub started_at: String,
+    /// The machine.
+    pub host: HostFacts,
+    /// The processor that was measured on.
+    pub cpu: usize,
+    /// The clock, with its drift over all of the calibration.
+    pub clock: ClockFacts,
+    /// Its reads.
+    pub stamps: Stamps,
+    /// How long a sleep of 1 µs takes, in nanoseconds: what waiting by the timer instead of by polling would cost.
+    pub sleep_ns: Summary,
+    /// The shortest path through each compiled loop.
+    pub floors: Vec<Floor>,
+    /// Gaps in a spin.
+    pub noise: Noise,
+    /// Doubts.
+    pub warnings: Vec<Warning>,
+}
+
+/// Reads of the clock.
+#[derive(Debug, Serialize)]
+pub struct Stamps {
+    /// From one start stamp to the stop stamp behind it, with nothing between, in nanoseconds.
+    pub pair_ns: Summary,
+    /// The smallest step by which the clock was seen to move, in nanoseconds.
+    pub step_ns: f64,
+    /// Pairs that were looked at for order.
+    pub looked_at: u64,
+    /// Pairs whose second stamp was below the first one.
+    pub backwards: u64,
+    /// The same between two processors that handed stamps to each other; null with a single processor.
+    pub across: Option<Across>,
+}
+
+/// Order of stamps between two processors.
+#[derive(Debug, Serialize)]
+pub struct Across {
+    /// The other processor.
+    pub cpu: usize,
+    /// Stamps that were handed over.
+    pub looked_at: u64,
+    /// Stamps taken after one was received that were below it.
+    pub backwards: u64,
+    /// The least time from a stamp to the one taken after it was received, in nanoseconds.
+    pub least_ns: f64,
+}
+
+/// The shortest path through one engine's loop.
+#[derive(Debug, Serialize)]
+pub struct Floor {
+    /// The engine.
+    pub engine: EngineKind,
+    /// What its command was.
+    pub command: &'static str,
+    /// Latency; null where the engine cannot run here.
+    pub latency_ns: Option<Summary>,
+    /// Why it cannot.
+    pub unavailable: Option<String>,
+}
+
+/// Writes the report for people.
+pub fn render(report: &CalibrationReport) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_report(&mut text, report);
+    text
+}
+
+fn write_report(text: &mut String, report: &CalibrationReport) -> fmt::Result {
+    let clock = &report.clock;
+    let source = if clock.source == Source::Tsc { "tsc" } else { "monotonic" };
+    write!(
+        text,
+        "clock      {source}, {:.6} ticks a ns, steps of {}",
+        clock.ticks_per_ns,
+        format_ns(report.stamps.step_ns)
+    )?;
+    for (name, value) in [("calibration error", clock.calibration_error_ppm), ("drift", clock.drift_ppm)] {
+        if let Some(ppm) = value {
+            write!(text, ", {name} {ppm:.1} ppm")?;
+        }
+    }
+    let Stamps { looked_at, backwards, across, .. } = &report.stamps;
+    write!(
+        text,
+        "\norder      {backwards} of {} pairs went backwards on CPU {}",
+        format_count(*looked_at),
+        report.cpu
+    )?;
+    match across {
+        Some(across) => {
+            let (looked_at, least) = (format_count(across.looked_at), format_ns(across.least_ns));
+            let Across { cpu, backwards, .. } = across;
+            writeln!(text, ", {backwards} of {looked_at} to and from CPU {cpu} (the closest: {least})")?;
+        }
+        None => writeln!(text, "; there is no other CPU to compare with")?,
+    }
+    let noise = &report.noise;
+    let (window, longest) = (format_ns(noise.window_ns), format_ns(noise.max_gap_ns));
+    let stolen = 100.0 * noise.stolen_fraction;
+    writeln!(
+        text,
+        "noise      {} gaps over 1 µs in {window}, longest {longest}, {stolen:.3} % of the time",
+        noise.gaps_over_1us
+    )?;
+    for (lower, count) in &noise.gaps {
+        writeln!(text, "           {count:>9} from {} up to twice that", format_ns(*lower))?;
+    }
+    writeln!(text)?;
+    let floors: Vec<_> = report.floors.iter().map(|floor| (floor.engine.name(), floor.latency_ns.as_ref())).collect();
+    let mut rows = vec![("stamps", Some(&report.stamps.pair_ns))];
+    rows.extend(floors);
+    rows.push(("sleep 1us", Some(&report.sleep_ns)));
+    text.push_str(&table(&rows));
+    writeln!(text, "\nstamps     a start and a stop stamp, with nothing between")?;
+    for Floor { engine, command, unavailable, .. } in &report.floors {
+        match unavailable {
+            Some(why) => writeln!(text, "{:<10} cannot run here: {why}", engine.name())?,
+            None => writeln!(text, "{:<10} {command}", engine.name())?,
+        }
+    }
+    for warning in &report.warnings {
+        writeln!(text, "warning    {} [{}]", warning.message, warning.code)?;
+    }
+    Ok(())
+}
