@@ -79,6 +79,17 @@ pub enum Error {
     #[error("verification failed: {0}")]
     Verification(String),
 
+    /// The measuring thread was moved to another processor. Exit code 1.
+    #[error(
+        "the measuring thread was moved from CPU {from} to CPU {to}: stamps of two processors don't compare. Something \
+         changed its affinity, or took the CPU offline"
+    )]
+    Migrated {
+        /// Where it began.
+        from: usize,
+        /// Where it was found.
+        to: usize,
+    },
     /// The clock cannot be trusted. Exit code 1.
     #[error("clock: {0}")]
     Clock(String),

@@ -12,6 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use nix::sched::sched_getcpu;
+
 pub use control::{Control, Stop};
 pub use noise::{Noise, listen};
 pub use single::{Stamped, single};
@@ -33,6 +35,8 @@ pub struct Limits {
     pub duration: Option<Duration>,
     /// Whether a failed command is counted, and the run goes on.
     pub continue_on_error: bool,
+    /// The processor that the thread is pinned to, if it must stay there.
+    pub cpu: Option<usize>,
 }
 
 /// What a run came to.
@@ -55,6 +59,13 @@ pub enum End {
     Duration,
     /// The run was told to stop.
     Stopped(Stop),
+    /// The thread was moved to another processor, so that stamps may be of two counters.
+    Migrated {
+        /// Where it began.
+        from: usize,
+        /// Where it was found.
+        to: usize,
+    },
     /// This command failed; the index counts from 0 in the phase.
     Fault {
         /// Whether it was a warm-up command.
@@ -135,11 +146,17 @@ where
     let mut done = 0;
     let mut chunk = 1; // At first: a slow command shows progress, too.
     loop {
-        if done == samples.len() {
-            return (done, End::Count);
-        }
         if let Some(stop) = control.stop() {
             return (done, End::Stopped(stop));
+        }
+        // Between chunks, so a thread that was moved away and back within one is not found.
+        if let (Some(from), Ok(to)) = (limits.cpu, sched_getcpu())
+            && from != to
+        {
+            return (done, End::Migrated { from, to });
+        }
+        if done == samples.len() {
+            return (done, End::Count);
         }
         let elapsed = started.elapsed();
         if limits.duration.is_some_and(|limit| elapsed >= limit) {

@@ -95,7 +95,7 @@ fn ended_by(end: End, by_time_alone: bool) -> EndedBy {
         End::Count => EndedBy::Count,
         End::Duration => EndedBy::Duration,
         End::Stopped(Stop::Interrupt | Stop::Terminate) => EndedBy::Signal,
-        End::Stopped(Stop::Stalled | Stop::PeerGone) | End::Fault { .. } => EndedBy::Error,
+        End::Stopped(Stop::Stalled | Stop::PeerGone) | End::Fault { .. } | End::Migrated { .. } => EndedBy::Error,
     }
 }
 

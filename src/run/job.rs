@@ -109,7 +109,8 @@ impl Ready<'_> {
         let control = Control::default();
         let mut samples = filled::<S>(plan.capacity as usize);
         let continue_on_error = plan.block.as_ref().is_some_and(|block| block.continue_on_error);
-        let limits = Limits { warmup: plan.warmup, duration: plan.duration, continue_on_error };
+        let cpu = self.job.placed.cpu;
+        let limits = Limits { warmup: plan.warmup, duration: plan.duration, continue_on_error, cpu: Some(cpu) };
         let stall = Job::stall(self.bs_bytes);
         let sleeper = Sleeper::current().map_err(|source| Error::call("SIGURG", "sigaction", source, ""))?;
         let monitor = Monitor {
@@ -124,7 +125,6 @@ impl Ready<'_> {
             cpus: &self.job.placed.others,
         };
         let finished = AtomicBool::new(false);
-        let cpu = self.job.placed.cpu;
         let (measured, peer_failure) = std::thread::scope(|scope| {
             let watcher = std::thread::Builder::new().name("monitor".into());
             let watcher = watcher
@@ -134,7 +134,7 @@ impl Ready<'_> {
                 let taken = run::<E, C, S>(engine, &mut samples, limits, &control);
                 let usage = Usage::now(Some(cpu))?.since(&before);
                 let last = match taken.end {
-                    End::Fault { .. } | End::Stopped(Stop::Stalled | Stop::PeerGone) => None,
+                    End::Fault { .. } | End::Migrated { .. } | End::Stopped(Stop::Stalled | Stop::PeerGone) => None,
                     _ => self.prepare_last,
                 };
                 let last = last.map(|prepare| {
@@ -193,6 +193,7 @@ fn failure<E: Engine>(
     engine: &E,
 ) -> Option<Error> {
     match (end, last) {
+        (End::Migrated { from, to }, _) => Some(Error::Migrated { from, to }),
         (End::Stopped(Stop::PeerGone), _) => peer_failure,
         (End::Stopped(Stop::Stalled), _) => Some(Error::Stalled { seconds: stall.as_secs() }),
         (End::Fault { warmup, index, fault }, _) => {
@@ -206,5 +207,31 @@ fn failure<E: Engine>(
             Some(Error::Verification(format!("the command for it failed: {}", engine.explain(fault))))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(stamps: &[(u64, u64)]) -> Vec<Sample> {
+        stamps.iter().map(|&(start, stop)| Sample { start, stop }).collect()
+    }
+
+    #[test]
+    fn a_clock_that_steps_back_is_an_error_that_names_the_command() {
+        assert!(check_order(&samples(&[(1, 2), (2, 5), (5, 5)])).is_ok());
+        for stepped in [&[(1, 2), (3, 9), (4, 12)], &[(1, 2), (3, 9), (9, 8)]] {
+            let error = check_order(&samples(stepped)).unwrap_err();
+            assert!(error.to_string().contains("ran backwards at command 2"), "{error}");
+            assert_eq!(error.exit_code(), 1);
+        }
+    }
+
+    #[test]
+    fn a_stamp_of_a_phase_must_lie_between_the_others() {
+        let phased = |submitted| [PhasedSample { start: 10, submitted, stop: 20 }];
+        assert!(check_order(&phased(15)).is_ok());
+        assert!(check_order(&phased(9)).is_err() && check_order(&phased(21)).is_err());
     }
 }

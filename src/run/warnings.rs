@@ -103,9 +103,6 @@ fn of_point(point: &Point, warn: &mut impl FnMut(&str, String)) {
             ),
         );
     }
-    if point.cpu.migrated {
-        warn("migrated", "the measuring thread was moved to another processor: do not use this result".into());
-    }
     if point.ended_by == EndedBy::Samples {
         let n = point.latency_ns.n;
         warn("samples-full", format!("the run ended after {n} commands, when the room for samples was used up"));
