@@ -79,7 +79,9 @@ impl Subject {
             libc::EINVAL | libc::ENOMEM if !self.size_hint.is_empty() => &self.size_hint,
             libc::EIO => "The kernel log (dmesg) may say more",
             libc::ENODATA => "The kernel's word for a medium error: these blocks can't be read",
-            libc::EREMOTEIO => "The device refused it, for instance because it is write-protected; dmesg has the reason",
+            libc::EREMOTEIO => {
+                "The device refused it, for instance because it is write-protected; dmesg has the reason"
+            }
             libc::EACCES | libc::EPERM => {
                 "The node was opened, but the command needs more: run as root (NVMe passthrough needs CAP_SYS_ADMIN \
                  before Linux 6.2, some SCSI commands need CAP_SYS_RAWIO)"
