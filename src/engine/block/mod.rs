@@ -4,6 +4,7 @@
 
 pub mod aio;
 pub mod checked;
+mod gone;
 pub mod nvme;
 pub mod nvme_status;
 pub mod offsets;
@@ -52,26 +53,30 @@ impl Subject {
     /// Says what a fault of the command at `offset` means.
     pub fn explain(&self, offset: u64, fault: Fault) -> String {
         let (bytes, command) = (self.bytes, &self.command);
+        let gone = self.device.is_some_and(|device| gone::goes(&Sysfs::default(), device));
         let what = match fault {
             Fault::Short(moved) => format!("moved {moved} bytes of {bytes}"),
             Fault::Submit(errno) | Fault::Poll(errno) | Fault::Failed(errno) => {
                 // What a device that is gone answers has no cause but that.
-                let hint = if self.is_gone() { "" } else { self.hint(errno) };
+                let hint = if gone { "" } else { self.hint(errno) };
                 format!("{}{}{hint}", io::Error::from_raw_os_error(errno), if hint.is_empty() { "" } else { ". " })
             }
             other => other.to_string(),
         };
-        self.sentence(offset, &format!("{command} of {bytes} bytes"), &what)
+        self.words(offset, &format!("{command} of {bytes} bytes"), &what, gone)
     }
 
-    /// The sentence, and that the device is gone if it is.
-    pub fn sentence(&self, offset: u64, command: &str, what: &str) -> String {
-        let gone = if self.is_gone() { ". The device is gone" } else { "" };
+    /// The sentence about a failed command, and that the device is gone if it is. `answered` says that the failure is the
+    /// device's own word, so that it was there at least then.
+    pub fn sentence(&self, offset: u64, command: &str, what: &str, answered: bool) -> String {
+        let look = if answered { gone::is_gone } else { gone::goes };
+        let gone = self.device.is_some_and(|device| look(&Sysfs::default(), device));
+        self.words(offset, command, what, gone)
+    }
+
+    fn words(&self, offset: u64, command: &str, what: &str, gone: bool) -> String {
+        let gone = if gone { ". The device is gone" } else { "" };
         format!("{}: {command} at offset {offset}: {what}{gone}", self.path)
-    }
-
-    fn is_gone(&self) -> bool {
-        self.device.is_some_and(|(major, minor)| !Sysfs::default().exists(&format!("/sys/dev/block/{major}:{minor}")))
     }
 
     fn hint(&self, errno: i32) -> &str {
