@@ -160,8 +160,9 @@ fn explain(subject: &Subject, offset: u64, fault: Fault) -> String {
         Fault::Completion { status, .. } => {
             let status = NvmeStatus(status as u16);
             let command = format!("{} of {} bytes", subject.command, subject.bytes);
+            let hint = status.hint().map_or_else(String::new, |hint| format!(". {hint}"));
             // Where there was no path to the device, it is the host that says so.
-            subject.sentence(offset, &command, &status.to_string(), status.code_type() != PATH_RELATED)
+            subject.sentence(offset, &command, &format!("{status}{hint}"), status.code_type() != PATH_RELATED)
         }
         other => subject.explain(offset, other),
     }
