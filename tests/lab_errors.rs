@@ -10,12 +10,12 @@ use std::{
     io::{Read, Write},
     net::TcpListener,
     os::unix::fs::PermissionsExt,
-    process::{Command, Output, Stdio},
+    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use lab::{LAT_PROBE, measure, point};
+use lab::{LAT_PROBE, Undo, assert_refused, assert_says, measure, point, shell};
 
 const READ: &str = "--engine rdma-read --count 20 --warmup 2";
 
@@ -36,48 +36,6 @@ const RESTORE_RXE: &str = "
         [ $tries -gt 0 ] || exit 1
         sleep 0.05
     done";
-
-/// Undoes a change to the machine when the test ends, well or not.
-struct Undo(&'static str);
-
-impl Undo {
-    /// Changes the machine now and undoes it later, both by shell commands.
-    fn after(change: &str, undo: &'static str) -> Self {
-        let guard = Self(undo); // First, since a change may fail half-way.
-        let output = shell(change);
-        assert!(output.status.success(), "{change}: {output:?}");
-        guard
-    }
-}
-
-impl Drop for Undo {
-    fn drop(&mut self) {
-        let output = shell(self.0);
-        // A panic while another one unwinds would abort, and hide the first.
-        if !output.status.success() && !thread::panicking() {
-            panic!("{}: {output:?}", self.0);
-        }
-    }
-}
-
-fn shell(script: &str) -> Output {
-    Command::new("sh").args(["-c", script]).stdin(Stdio::null()).output().unwrap()
-}
-
-/// Asserts that it fails with this exit code, all of these words, and no result; what it said.
-fn assert_refused(arguments: &str, code: i32, words: &[&str]) -> String {
-    let (ended, message) = lab::refused(arguments);
-    assert_says(arguments, (ended, &message), code, words);
-    message
-}
-
-fn assert_says(arguments: &str, (ended, message): (i32, &str), code: i32, words: &[&str]) {
-    assert_eq!(ended, code, "lat-probe {arguments}: {message}");
-    assert!(!message.contains("panicked"), "lat-probe {arguments}: {message}");
-    for word in words {
-        assert!(message.contains(word), "lat-probe {arguments} should say {word:?}: {message}");
-    }
-}
 
 /// Runs a measurement as nobody, with a limit on locked memory; exit code and message.
 fn as_nobody(memlock_bytes: &str, arguments: &str) -> (i32, String) {

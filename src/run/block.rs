@@ -286,7 +286,7 @@ impl BlockPoint<'_> {
 
     fn subject(&self, granted: &BlockGranted) -> crate::engine::block::Subject {
         let bytes = self.bs_bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0);
-        setup::subject(&self.target, &granted.command, bytes)
+        setup::subject(&self.target, &granted.command, bytes, self.options.hugepages)
     }
 }
 

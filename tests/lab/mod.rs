@@ -1,11 +1,14 @@
 //! What the lab tests share: running the binary inside the lab's guest, and reading its result.
 #![allow(dead_code)] // Each test binary uses its own part.
 
+pub mod block;
+
 use std::{
     fs,
     io::Read,
     path::PathBuf,
     process::{Child, Command, Output, Stdio},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -39,13 +42,19 @@ pub fn is_atomic(engine: &str) -> bool {
     matches!(engine, "rdma-cas" | "rdma-faa")
 }
 
-/// Runs the binary with arguments separated by spaces; JSON on stdout.
-pub fn run(arguments: &str) -> Output {
+/// The binary with arguments separated by spaces.
+fn command(arguments: &str) -> Command {
     eprintln!("lat-probe {arguments}");
     let mut command = Command::new("timeout");
     // Longer than any of its own deadlines: a run that needs to be killed has a wait without one.
-    command.args(["--signal=ABRT", "90", LAT_PROBE]).args(arguments.split_whitespace()).args(["--format", "json"]);
-    command.stdin(Stdio::null()).output().unwrap_or_else(|error| panic!("timeout: {error}"))
+    command.args(["--signal=ABRT", "90", LAT_PROBE]).args(arguments.split_whitespace()).stdin(Stdio::null());
+    command
+}
+
+/// Runs the binary with arguments separated by spaces; JSON on stdout.
+pub fn run(arguments: &str) -> Output {
+    let output = command(arguments).args(["--format", "json"]).output();
+    output.unwrap_or_else(|error| panic!("timeout: {error}"))
 }
 
 /// Runs a measurement that must succeed, and checks what must hold for every one of them.
@@ -68,10 +77,46 @@ pub fn refused(arguments: &str) -> (i32, String) {
     (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// What holds for a complete point on soft-RoCE, whatever was asked for.
+/// Runs a measurement; exit code, result and stderr. What is partial has a result as well.
+pub fn ended(arguments: &str) -> (i32, Value, String) {
+    let output = run(arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let result =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{arguments}: {error}: {stderr}"));
+    (output.status.code().unwrap_or(-1), result, stderr)
+}
+
+/// Asserts that it fails with this exit code, all of these words, and no result; what it said.
+pub fn assert_refused(arguments: &str, code: i32, words: &[&str]) -> String {
+    let (ended, message) = refused(arguments);
+    assert_says(arguments, (ended, &message), code, words);
+    message
+}
+
+/// Asserts that a run ended with this exit code and said all of these words.
+pub fn assert_says(arguments: &str, (ended, message): (i32, &str), code: i32, words: &[&str]) {
+    assert_eq!(ended, code, "lat-probe {arguments}: {message}");
+    assert!(!message.contains("panicked"), "lat-probe {arguments}: {message}");
+    for word in words {
+        assert!(message.contains(word), "lat-probe {arguments} should say {word:?}: {message}");
+    }
+}
+
+/// What must come of checking the data: RDMA always does it, the others if they are asked to.
+fn verdict(point: &Value) -> &'static str {
+    if !point["granted"]["rdma"].is_null() || point["config"]["block"]["verify"] == true {
+        "yes"
+    } else if point["config"]["bs_bytes"].is_null() {
+        "not-applicable"
+    } else {
+        "not-checked"
+    }
+}
+
+/// What holds for a complete point, whatever was asked for.
 fn assert_sound(arguments: &str, point: &Value) {
     let latency = &point["latency_ns"];
-    assert_eq!(point["verified"], "yes", "{arguments}");
+    assert_eq!(point["verified"], verdict(point), "{arguments}");
     assert_eq!(point["errors"], serde_json::json!({}), "{arguments}");
     assert_eq!(point["partial"], false, "{arguments}");
     if point["ended_by"] == "count" {
@@ -88,9 +133,11 @@ fn assert_sound(arguments: &str, point: &Value) {
     assert!(latency["max"].as_f64().unwrap() >= last, "{arguments}: {latency}");
     let counted: u64 = point["histogram"]["buckets"].as_array().unwrap().iter().map(|b| b[2].as_u64().unwrap()).sum();
     assert_eq!(latency["n"], counted, "{arguments}");
-    assert_eq!(point["granted"]["rdma"]["device"], "rxe0", "{arguments}");
-    assert_eq!(point["granted"]["rdma"]["gid_type"], "RoCE v2", "{arguments}");
-    assert_eq!(point["granted"]["rdma"]["software"], true, "{arguments}");
+    if let Some(rdma) = point["granted"]["rdma"].as_object() {
+        assert_eq!(rdma["device"], "rxe0", "{arguments}");
+        assert_eq!(rdma["gid_type"], "RoCE v2", "{arguments}");
+        assert_eq!(rdma["software"], true, "{arguments}");
+    }
 }
 
 /// The first point of a result.
@@ -101,6 +148,34 @@ pub fn point(result: &Value) -> &Value {
 /// Whether the result carries a warning of this code.
 pub fn warns(result: &Value, code: &str) -> bool {
     result["warnings"].as_array().into_iter().flatten().any(|warning| warning["code"] == code)
+}
+
+/// Runs a shell script.
+pub fn shell(script: &str) -> Output {
+    Command::new("sh").args(["-c", script]).stdin(Stdio::null()).output().unwrap()
+}
+
+/// Undoes a change to the machine when the test ends, well or not.
+pub struct Undo(String);
+
+impl Undo {
+    /// Changes the machine now and undoes it later, both by shell commands.
+    pub fn after(change: &str, undo: impl Into<String>) -> Self {
+        let guard = Self(undo.into()); // First, since a change may fail half-way.
+        let output = shell(change);
+        assert!(output.status.success(), "{change}: {output:?}");
+        guard
+    }
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        let output = shell(&self.0);
+        // A panic while another one unwinds would abort, and hide the first.
+        if !output.status.success() && !thread::panicking() {
+            panic!("{}: {output:?}", self.0);
+        }
+    }
 }
 
 /// A process that ends with the test.
@@ -125,6 +200,15 @@ impl Background {
     pub fn has_thread(&self, name: &str) -> bool {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.0.id())).into_iter().flatten().flatten();
         tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok()).any(|comm| comm.trim() == name)
+    }
+
+    /// Waits until commands are measured.
+    pub fn wait_until_it_measures(&self) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while !self.has_thread("monitor") {
+            assert!(Instant::now() < until, "it does not measure");
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Waits for the end; exit code (or −1 after a signal), stdout, stderr.

@@ -4,6 +4,7 @@
 
 pub mod aio;
 pub mod checked;
+mod gone;
 pub mod nvme;
 pub mod nvme_status;
 pub mod offsets;
@@ -44,41 +45,57 @@ pub struct Subject {
     pub bytes: u32,
     /// Number of the block device behind the target.
     pub device: Option<(u32, u32)>,
+    /// Why the device may refuse a command of this size all the same; empty where nothing is known.
+    pub size_hint: String,
 }
 
 impl Subject {
     /// Says what a fault of the command at `offset` means.
     pub fn explain(&self, offset: u64, fault: Fault) -> String {
         let (bytes, command) = (self.bytes, &self.command);
+        let gone = self.device.is_some_and(|device| gone::goes(&Sysfs::default(), device));
         let what = match fault {
             Fault::Short(moved) => format!("moved {moved} bytes of {bytes}"),
             Fault::Submit(errno) | Fault::Poll(errno) | Fault::Failed(errno) => {
-                format!("{}{}", io::Error::from_raw_os_error(errno), hint(errno))
+                // What a device that is gone answers has no cause but that.
+                let hint = if gone { "" } else { self.hint(errno) };
+                format!("{}{}{hint}", io::Error::from_raw_os_error(errno), if hint.is_empty() { "" } else { ". " })
             }
             other => other.to_string(),
         };
-        self.sentence(offset, &format!("{command} of {bytes} bytes"), &what)
+        self.words(offset, &format!("{command} of {bytes} bytes"), &what, gone)
     }
 
-    /// The sentence, and that the device is gone if it is.
-    pub fn sentence(&self, offset: u64, command: &str, what: &str) -> String {
-        let gone = match self.device {
-            Some((major, minor)) if !Sysfs::default().exists(&format!("/sys/dev/block/{major}:{minor}")) => {
-                ". The device is gone"
-            }
-            _ => "",
-        };
+    /// The sentence about a failed command, and that the device is gone if it is. `answered` says that the failure is the
+    /// device's own word, so that it was there at least then.
+    pub fn sentence(&self, offset: u64, command: &str, what: &str, answered: bool) -> String {
+        let look = if answered { gone::is_gone } else { gone::goes };
+        let gone = self.device.is_some_and(|device| look(&Sysfs::default(), device));
+        self.words(offset, command, what, gone)
+    }
+
+    fn words(&self, offset: u64, command: &str, what: &str, gone: bool) -> String {
+        let gone = if gone { ". The device is gone" } else { "" };
         format!("{}: {command} at offset {offset}: {what}{gone}", self.path)
     }
-}
 
-fn hint(errno: i32) -> &'static str {
-    match errno {
-        libc::EIO => ". The kernel log (dmesg) may say more",
-        libc::EOPNOTSUPP => ". The device or its file system does not do this, for instance polled completion",
-        libc::EINVAL => ". Usually the alignment, or a size that the device does not take",
-        libc::ENOSPC => ". The device or file system is full",
-        _ => "",
+    fn hint(&self, errno: i32) -> &str {
+        match errno {
+            libc::EINVAL | libc::ENOMEM if !self.size_hint.is_empty() => &self.size_hint,
+            libc::EIO => "The kernel log (dmesg) may say more",
+            libc::ENODATA => "The kernel's word for a medium error: these blocks can't be read",
+            libc::EREMOTEIO => {
+                "The device refused it, for instance because it is write-protected; dmesg has the reason"
+            }
+            libc::EACCES | libc::EPERM => {
+                "The node was opened, but the command needs more: run as root (NVMe passthrough needs CAP_SYS_ADMIN \
+                 before Linux 6.2, some SCSI commands need CAP_SYS_RAWIO)"
+            }
+            libc::EOPNOTSUPP => "The device or its file system does not do this, for instance polled completion",
+            libc::EINVAL => "Usually the alignment, or a size that the device does not take",
+            libc::ENOSPC => "The device or file system is full",
+            _ => "",
+        }
     }
 }
 

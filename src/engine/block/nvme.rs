@@ -20,6 +20,9 @@ use crate::{
     },
 };
 
+/// Status code type of what has to do with the way to the device.
+const PATH_RELATED: u8 = 3;
+
 /// Passthrough through a ring.
 pub struct ByRing<H: HandOver, A: Await> {
     ring: WideRing,
@@ -155,8 +158,11 @@ impl Block for ByIoctl {
 fn explain(subject: &Subject, offset: u64, fault: Fault) -> String {
     match fault {
         Fault::Completion { status, .. } => {
-            let what = NvmeStatus(status as u16).to_string();
-            subject.sentence(offset, &format!("{} of {} bytes", subject.command, subject.bytes), &what)
+            let status = NvmeStatus(status as u16);
+            let command = format!("{} of {} bytes", subject.command, subject.bytes);
+            let hint = status.hint().map_or_else(String::new, |hint| format!(". {hint}"));
+            // Where there was no path to the device, it is the host that says so.
+            subject.sentence(offset, &command, &format!("{status}{hint}"), status.code_type() != PATH_RELATED)
         }
         other => subject.explain(offset, other),
     }

@@ -7,7 +7,7 @@ use io_uring::{cqueue, squeue};
 
 use super::{
     Subject,
-    options::{NoData, NvmeGranted, UringGranted, UringOptions},
+    options::{NoData, NvmeGranted, TargetKind, UringGranted, UringOptions},
     sg::{Cdb, INQUIRY_BYTES},
     target::Target,
 };
@@ -22,6 +22,7 @@ use crate::{
         scsi::{self, Direction, Header, Passthrough},
         uring::{Ring, Setup, SqThread},
     },
+    units::format_size,
 };
 
 /// How long the kernel lets a SCSI or NVMe command take: as long as the run waits for one.
@@ -29,6 +30,9 @@ const TIMEOUT_MS: u32 = 10_000;
 
 /// Requests of an AIO context: one command at a time.
 const AIO_REQUESTS: u32 = 1;
+
+/// What the kernel maps a buffer by, outside of 2 MiB pages.
+const PAGE_BYTES: u64 = 4096;
 
 /// Most blocks of one NVMe command: NLB has 16 bits and counts from zero.
 const NVME_BLOCKS: u64 = 1 << 16;
@@ -53,13 +57,31 @@ pub fn buffer_facts(buffer: &Buffer) -> BufferFacts {
 }
 
 /// What the words about failed commands are made of.
-pub fn subject(target: &Target, command: &str, bytes: u32) -> Subject {
+pub fn subject(target: &Target, command: &str, bytes: u32, hugepages: bool) -> Subject {
     Subject {
         path: target.path.display().to_string(),
         command: command.into(),
         bytes,
         device: target.device.as_ref().map(|device| (device.major, device.minor)),
+        size_hint: segments_hint(target, u64::from(bytes), hugepages).unwrap_or_default(),
     }
+}
+
+/// What to say if a passthrough command within the device's transfer limit is refused all the same. Whether it will be
+/// isn't known before: pages that happen to be neighbours are one segment.
+fn segments_hint(target: &Target, bytes: u64, hugepages: bool) -> Option<String> {
+    let limit = target.device.as_ref()?.max_segments?;
+    let is_sg = target.kind == TargetKind::Sg;
+    if !target.is_passthrough() || bytes.div_ceil(PAGE_BYTES) <= limit || (hugepages && !is_sg) {
+        return None;
+    }
+    let segments = format!("The device takes at most {limit} segments in one command (queue/max_segments)");
+    Some(if is_sg {
+        format!("{segments}, and sg makes one of every 32k (its module parameter scatter_elem_sz). Use a smaller --bs")
+    } else {
+        let sure = format_size(limit * PAGE_BYTES);
+        format!("{segments}, and every page of 4k may be one: {sure} are sure to fit. --hugepages makes fewer")
+    })
 }
 
 /// Sets up an AIO context for one request.

@@ -170,7 +170,9 @@ impl<H: Header> Engine for Sg<H> {
         match fault {
             Fault::Completion { .. } => {
                 let command = format!("{} of {} bytes", self.cdb.name(), self.subject.bytes);
-                self.subject.sentence(self.offset, &command, &self.outcome())
+                // A host status is the word of the adapter's driver.
+                let answered = self.passthrough.outcome().host_status == 0;
+                self.subject.sentence(self.offset, &command, &self.outcome(), answered)
             }
             other => self.subject.explain(self.offset, other),
         }

@@ -41,6 +41,8 @@ pub struct Target {
     pub block_bytes: u64,
     file: File,
     direct: bool,
+    /// Whether commands reach the driver as they are, past the block layer.
+    passthrough: bool,
     filesystem: Option<Filesystem>,
     /// Held for as long as writes may happen: nobody can mount what is claimed.
     _claim: Option<File>,
@@ -87,6 +89,8 @@ impl Target {
             block_bytes: 1,
             file,
             direct,
+            // SG_IO and the NVMe ioctl do the same on a block node.
+            passthrough: matches!(engine, EngineKind::Sg | EngineKind::NvmeCmd),
             filesystem,
             _claim: claim,
         };
@@ -167,7 +171,7 @@ impl Target {
             is_file: self.kind == TargetKind::File,
         };
         (self.offset_bytes, self.size_bytes) = working_set(extent, options.offset_bytes, options.size_bytes, bs_bytes)?;
-        if self.is_passthrough(options) {
+        if self.passthrough {
             let limit = self.device.as_ref().and_then(|device| device.max_hw_transfer_bytes);
             within_transfer_limit(&name, bs_bytes, limit)?;
         }
@@ -175,8 +179,8 @@ impl Target {
     }
 
     /// Whether commands reach the driver as they are, past the block layer.
-    fn is_passthrough(&self, options: &BlockOptions) -> bool {
-        options.nvme_ioctl || matches!(self.kind, TargetKind::Sg | TargetKind::Bsg | TargetKind::NvmeGeneric)
+    pub fn is_passthrough(&self) -> bool {
+        self.passthrough
     }
 
     /// The open file, for an engine.
@@ -200,7 +204,7 @@ impl Target {
         waits_in: WaitsIn,
         command: &str,
     ) -> BlockGranted {
-        let by_block_layer = self.direct && !self.is_passthrough(options);
+        let by_block_layer = self.direct && !self.passthrough;
         let split = match (&self.device, bs_bytes) {
             (Some(device), Some(bytes)) if by_block_layer => is_split(device, bytes, options.hugepages),
             _ => false,

@@ -1,0 +1,109 @@
+//! Whether the device behind a failed command is gone, for the words about it.
+//!
+//! A kernel that takes a device away fails its commands first and removes it from sysfs at last. So callers may have to
+//! wait a little here, and must not do so in the measuring loop.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::host::Sysfs;
+
+/// How long a device that does not look well may take to go.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+const STEP: Duration = Duration::from_millis(10);
+
+/// What sysfs shows of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It is in use as ever.
+    Well,
+    /// It is there. Nothing says whether it is about to go, or something says that it is.
+    Doubtful,
+    Gone,
+}
+
+/// Whether the block device of this number is gone.
+pub(super) fn is_gone(sysfs: &Sysfs, number: (u32, u32)) -> bool {
+    state(sysfs, number) == State::Gone
+}
+
+/// Whether it is gone, or goes while this waits for it; a device that is well is not waited for.
+pub(super) fn goes(sysfs: &Sysfs, number: (u32, u32)) -> bool {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match state(sysfs, number) {
+            State::Gone => return true,
+            State::Doubtful if Instant::now() < until => thread::sleep(STEP),
+            State::Well | State::Doubtful => return false,
+        }
+    }
+}
+
+fn state(sysfs: &Sysfs, (major, minor): (u32, u32)) -> State {
+    let place = format!("/sys/dev/block/{major}:{minor}");
+    if !sysfs.exists(&place) {
+        return State::Gone;
+    }
+    // A disk on its way out has no size any more. One without a medium hasn't either, and stays.
+    if sysfs.read(&format!("{place}/size")).as_deref() == Some("0") {
+        return State::Doubtful;
+    }
+    let disk = if sysfs.exists(&format!("{place}/partition")) { format!("{place}/..") } else { place };
+    match sysfs.read(&format!("{disk}/device/state")).as_deref() {
+        // The words of SCSI devices and NVMe controllers.
+        Some("running" | "live") => State::Well,
+        Some(_) => State::Doubtful,
+        // A device of no bus has no state but its size. The one of NVMe paths has none either.
+        None if !sysfs.exists(&format!("{disk}/device")) => State::Well,
+        None => State::Doubtful,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake::Tree;
+
+    const PLACE: &str = "pci0/host0/0:0:0:0";
+    const DEVICE: &str = "/sys/devices/pci0/host0/0:0:0:0/block/sda/device";
+
+    fn disk(state: &str) -> Tree {
+        Tree::new().disk(PLACE, "sda", "8:0").file(&format!("{DEVICE}/state"), state)
+    }
+
+    #[test]
+    fn a_disk_that_runs_is_well_and_so_are_its_partitions() {
+        assert_eq!(state(&disk("running\n").sysfs(), (8, 0)), State::Well);
+        let tree = disk("running\n").partition(PLACE, "sda", "sda1", "8:1");
+        assert_eq!(state(&tree.sysfs(), (8, 1)), State::Well);
+        let tree = disk("cancel\n").partition(PLACE, "sda", "sda1", "8:1");
+        assert_eq!(state(&tree.sysfs(), (8, 1)), State::Doubtful);
+    }
+
+    #[test]
+    fn a_disk_that_is_being_removed_is_waited_for() {
+        assert_eq!(state(&disk("cancel\n").sysfs(), (8, 0)), State::Doubtful);
+        let folder = DEVICE.trim_end_matches("/device");
+        let tree = disk("running\n").file(&format!("{folder}/size"), "0\n");
+        assert_eq!(state(&tree.sysfs(), (8, 0)), State::Doubtful);
+        let link = tree.sysfs().path("/sys/dev/block/8:0");
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(2 * STEP);
+                std::fs::remove_file(link).unwrap();
+            });
+            assert!(goes(&tree.sysfs(), (8, 0)));
+        });
+    }
+
+    #[test]
+    fn a_device_of_no_bus_is_well_while_it_has_a_size() {
+        let tree = Tree::new().disk("virtual", "n0", "254:0");
+        assert_eq!(state(&tree.sysfs(), (254, 0)), State::Well);
+        assert!(!goes(&tree.sysfs(), (254, 0)));
+        assert!(is_gone(&tree.sysfs(), (254, 16)));
+    }
+}
