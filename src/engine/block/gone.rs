@@ -10,8 +10,8 @@ use std::{
 
 use crate::host::Sysfs;
 
-/// How long a device that does not look well may take to go.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a device that does not look well may take to go. A controller over a network is given up in several steps.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 const STEP: Duration = Duration::from_millis(10);
 
@@ -52,14 +52,25 @@ fn state(sysfs: &Sysfs, (major, minor): (u32, u32)) -> State {
         return State::Doubtful;
     }
     let disk = if sysfs.exists(&format!("{place}/partition")) { format!("{place}/..") } else { place };
-    match sysfs.read(&format!("{disk}/device/state")).as_deref() {
-        // The words of SCSI devices and NVMe controllers.
-        Some("running" | "live") => State::Well,
-        Some(_) => State::Doubtful,
-        // A device of no bus has no state but its size. The one of NVMe paths has none either.
-        None if !sysfs.exists(&format!("{disk}/device")) => State::Well,
-        None => State::Doubtful,
+    let device = format!("{disk}/device");
+    match sysfs.read(&format!("{device}/state")) {
+        Some(state) => of_words(&state),
+        // A device of no bus has no state but its size.
+        None if !sysfs.exists(&device) => State::Well,
+        None => of_paths(sysfs, &device),
     }
+}
+
+/// By the words of SCSI devices and NVMe controllers.
+fn of_words(state: &str) -> State {
+    if matches!(state, "running" | "live") { State::Well } else { State::Doubtful }
+}
+
+/// By the controllers of an NVMe subsystem, which is what is behind a disk of several paths.
+fn of_paths(sysfs: &Sysfs, subsystem: &str) -> State {
+    let names = sysfs.names(subsystem).unwrap_or_default().into_iter().filter(|name| name.starts_with("nvme"));
+    let mut states = names.filter_map(|name| sysfs.read(&format!("{subsystem}/{name}/state")));
+    if states.any(|state| of_words(&state) == State::Well) { State::Well } else { State::Doubtful }
 }
 
 #[cfg(test)]
@@ -97,6 +108,20 @@ mod tests {
             });
             assert!(goes(&tree.sysfs(), (8, 0)));
         });
+    }
+
+    #[test]
+    fn a_disk_of_several_paths_is_as_well_as_the_best_of_them() {
+        let subsystem = "/sys/devices/virtual/nvme-subsystem/nvme-subsys0";
+        let disk = |first: &str| {
+            Tree::new()
+                .disk("virtual/nvme-subsystem/nvme-subsys0", "nvme0n1", "259:0")
+                .link(&format!("{subsystem}/block/nvme0n1/device"), "../..")
+                .file(&format!("{subsystem}/nvme0/state"), first)
+                .file(&format!("{subsystem}/nvme1/state"), "connecting\n")
+        };
+        assert_eq!(state(&disk("live\n").sysfs(), (259, 0)), State::Well);
+        assert_eq!(state(&disk("deleting (no IO)\n").sysfs(), (259, 0)), State::Doubtful);
     }
 
     #[test]
