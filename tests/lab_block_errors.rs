@@ -270,6 +270,7 @@ fn an_nvme_status_is_told_in_words() {
     }
     let _of_scsi = second_namespace(&format!("/dev/{}", kernel_name("/dev/lab/scsi_debug-disk")));
     let _bad = bad_sectors();
-    let words = ["Unrecovered Read Error (media and data integrity error 0x81)", "at offset 2385920"];
+    // This is what the kernel's target makes of a medium error.
+    let words = ["Access Denied (media and data integrity error 0x86)", "at offset 2385920"];
     assert_breaks_off(&on_second(OVER_THE_BAD_SECTORS), 10, &words);
 }

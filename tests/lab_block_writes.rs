@@ -3,18 +3,29 @@
 
 mod lab;
 
-use std::{fs::File, os::unix::fs::OpenOptionsExt, time::Duration};
+use std::{
+    fs::File,
+    os::unix::fs::OpenOptionsExt,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::Duration,
+};
 
 use lab::{
     Background, Undo, assert_refused,
-    block::{bsg_of, fill, first_bytes, in_storage_lab, kernel_name},
+    block::{bsg_of, bytes_at, fill, in_storage_lab, kernel_name},
     measure, point, refused,
 };
 
 const FEW: &str = "--count 8 --warmup 0";
 
-/// What is compared to see that nothing was written.
+/// Where is written: far enough from the beginning for a mounted ext4 not to change it by itself.
+const PLACE: u64 = 16 << 20;
+
+/// What is compared there to see that nothing was written; more than [`FEW`] commands reach.
 const BYTES: usize = 256 << 10;
+
+/// No two writes have the same data, so that what an earlier one left there is never what a later one would leave.
+static SEED: AtomicU64 = AtomicU64::new(100);
 
 const MOUNT_POINT: &str = "/tmp/lat-probe-mount";
 
@@ -32,14 +43,17 @@ fn mounted(device: &str) -> Undo {
 }
 
 fn write(engine: &str, target: &str) -> String {
-    format!("--engine {engine} --target {target} --rw write --allow-write {target} {FEW}")
+    let seed = SEED.fetch_add(1, Relaxed);
+    format!(
+        "--engine {engine} --target {target} --rw write --allow-write {target} --offset {PLACE} --seed {seed} {FEW}"
+    )
 }
 
 /// Asserts that a write is refused with these words, and that the device is what it was.
 fn assert_untouched(arguments: &str, device: &str, words: &[&str]) {
-    let before = first_bytes(device, BYTES);
+    let before = bytes_at(device, PLACE, BYTES);
     assert_refused(arguments, 2, words);
-    assert!(first_bytes(device, BYTES) == before, "{arguments}: the data on {device} changed");
+    assert!(bytes_at(device, PLACE, BYTES) == before, "{arguments}: the data on {device} changed");
 }
 
 #[test]
@@ -53,11 +67,12 @@ fn without_its_own_path_allowed_no_target_is_written() {
         ("sg", "/dev/lab/srp-sg", "/dev/lab/srp-disk"),
         ("nvme-cmd", "/dev/lab/nvme-ng", "/dev/lab/nvme-disk"),
     ] {
-        let arguments = format!("--engine {engine} --target {target} --rw randwrite {FEW}");
+        let arguments = format!("--engine {engine} --target {target} --rw write --offset {PLACE} {FEW}");
         assert_untouched(&arguments, device, &["would destroy the data on", &format!("--allow-write {target}")]);
     }
     // Another name of the very same disk is not what was typed.
-    let arguments = format!("--engine psync --target {disk} --rw write --allow-write /dev/lab/srp-disk {FEW}");
+    let arguments =
+        format!("--engine psync --target {disk} --rw write --offset {PLACE} --allow-write /dev/lab/srp-disk {FEW}");
     assert_untouched(&arguments, &disk, &["--allow-write names /dev/lab/srp-disk", "both must be the same text"]);
     measure(&write("psync", &disk));
 }
@@ -140,12 +155,12 @@ fn filling_is_refused_as_writing_is() {
         return;
     }
     let mounted = mounted("/dev/lab/n0");
-    let before = first_bytes("/dev/lab/n0", BYTES);
+    let before = bytes_at("/dev/lab/n0", PLACE, BYTES);
     let output = lab::shell(&format!("{} fill --allow-write /dev/lab/n0", lab::LAT_PROBE));
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(message.contains(&format!("it is mounted at {MOUNT_POINT}")), "{message}");
-    assert!(first_bytes("/dev/lab/n0", BYTES) == before, "the data changed");
+    assert!(bytes_at("/dev/lab/n0", PLACE, BYTES) == before, "the data changed");
     drop(mounted);
     fill("/dev/lab/n0", "--size 1M");
 }
@@ -182,7 +197,9 @@ fn files_on_ext4_are_measured_directly_and_through_the_page_cache() {
             assert_eq!((&granted["unwritten_bytes"], &granted["kind"]), (&0.into(), &"file".into()), "{arguments}");
             assert_eq!(granted["device"]["name"], "n0", "{arguments}");
         }
-        measure(&format!("{} {access} --verify --size 1M", write("io-uring", file)));
+        measure(&format!(
+            "--engine io-uring --target {file} --rw randwrite --allow-write {file} {access} --verify {FEW}"
+        ));
     }
     let (code, message) = refused(&format!("--engine psync --target {file}"));
     assert!(code == 2 && message.contains("--direct") && message.contains("--buffered"), "{code}: {message}");

@@ -1,6 +1,6 @@
 //! What the tests of block engines share: the lab's storage, the names behind /dev/lab/, and filling a device.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::FileExt, path::Path};
 
 use super::in_lab;
 
@@ -51,10 +51,10 @@ pub fn fill(target: &str, options: &str) {
     assert!(output.status.success(), "fill {target} {options}: {output:?}");
 }
 
-/// The first bytes of a device, as the page cache or the device has them.
-pub fn first_bytes(device: &str, bytes: usize) -> Vec<u8> {
-    use std::io::Read;
+/// Bytes of a device, as the page cache or the device has them.
+pub fn bytes_at(device: &str, offset: u64, bytes: usize) -> Vec<u8> {
     let mut data = vec![0; bytes];
-    fs::File::open(device).and_then(|mut file| file.read_exact(&mut data)).unwrap_or_else(|e| panic!("{device}: {e}"));
+    let read = fs::File::open(device).and_then(|file| file.read_exact_at(&mut data, offset));
+    read.unwrap_or_else(|error| panic!("{device}: {error}"));
     data
 }

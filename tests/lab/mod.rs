@@ -214,6 +214,9 @@ impl Background {
     /// Waits for the end; exit code (or −1 after a signal), stdout, stderr.
     pub fn wait(mut self, longest: Duration) -> (i32, String, String) {
         let until = Instant::now() + longest;
+        // Read meanwhile: what does not fit into a pipe would hold it up.
+        let stdout = drain(self.0.stdout.take().unwrap());
+        let stderr = drain(self.0.stderr.take().unwrap());
         let status = loop {
             if let Some(status) = self.0.try_wait().unwrap() {
                 break status;
@@ -221,12 +224,16 @@ impl Background {
             assert!(Instant::now() < until, "still running after {longest:?}");
             std::thread::sleep(Duration::from_millis(20));
         };
-        let mut texts = [String::new(), String::new()];
-        self.0.stdout.take().unwrap().read_to_string(&mut texts[0]).unwrap();
-        self.0.stderr.take().unwrap().read_to_string(&mut texts[1]).unwrap();
-        let [stdout, stderr] = texts;
-        (status.code().unwrap_or(-1), stdout, stderr)
+        (status.code().unwrap_or(-1), stdout.join().unwrap(), stderr.join().unwrap())
     }
+}
+
+fn drain(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).unwrap();
+        text
+    })
 }
 
 impl Drop for Background {
