@@ -96,7 +96,8 @@ fn read_by_hand(file: &fs::File, buffer: &mut [u8], samples: &mut [Sample]) {
 }
 
 fn psync(file: &fs::File) -> Psync<false> {
-    let subject = Subject { path: String::new(), command: "pread".into(), bytes: 512, size_hint: String::new(), device: None };
+    let subject =
+        Subject { path: String::new(), command: "pread".into(), bytes: 512, size_hint: String::new(), device: None };
     let buffer = setup::buffer(512, false, None).unwrap();
     Psync::new(file.try_clone().unwrap(), buffer, Offsets::new(0, 512, 512, None), subject)
 }
