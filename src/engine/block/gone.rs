@@ -13,6 +13,9 @@ use crate::host::Sysfs;
 /// How long a device that does not look well may take to go. A controller over a network is given up in several steps.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long a device must look well to be taken for it: some kernels fail commands before anything else shows.
+const CALM: Duration = Duration::from_millis(500);
+
 const STEP: Duration = Duration::from_millis(10);
 
 /// What sysfs shows of a device.
@@ -30,15 +33,19 @@ pub(super) fn is_gone(sysfs: &Sysfs, number: (u32, u32)) -> bool {
     state(sysfs, number) == State::Gone
 }
 
-/// Whether it is gone, or goes while this waits for it; a device that is well is not waited for.
+/// Whether it is gone, or goes while this waits for it; a device that stays well is soon not waited for any more.
 pub(super) fn goes(sysfs: &Sysfs, number: (u32, u32)) -> bool {
-    let until = Instant::now() + PATIENCE;
+    let began = Instant::now();
     loop {
-        match state(sysfs, number) {
+        let patience = match state(sysfs, number) {
             State::Gone => return true,
-            State::Doubtful if Instant::now() < until => thread::sleep(STEP),
-            State::Well | State::Doubtful => return false,
+            State::Doubtful => PATIENCE,
+            State::Well => CALM,
+        };
+        if began.elapsed() >= patience {
+            return false;
         }
+        thread::sleep(STEP);
     }
 }
 
@@ -55,8 +62,11 @@ fn state(sysfs: &Sysfs, (major, minor): (u32, u32)) -> State {
     let device = format!("{disk}/device");
     match sysfs.read(&format!("{device}/state")) {
         Some(state) => of_words(&state),
-        // A device of no bus has no state but its size.
-        None if !sysfs.exists(&device) => State::Well,
+        // A device of no bus has no state but its size. Any other loses its bus on its way out.
+        None if !sysfs.exists(&device) => {
+            let of_no_bus = sysfs.canonical(&disk).is_some_and(|place| place.to_string_lossy().contains("/virtual/"));
+            if of_no_bus { State::Well } else { State::Doubtful }
+        }
         None => of_paths(sysfs, &device),
     }
 }
