@@ -1,5 +1,6 @@
 //! On counted instructions the same command takes the same time. Run in the lab: `scripts/test`, or
 //! `scripts/lab --deterministic -- TEST-BINARY --test-threads=1`.
+#![cfg(feature = "rdma")]
 
 mod lab;
 
