@@ -10,12 +10,14 @@ mod figures;
 mod fill;
 mod instrument;
 mod job;
+mod moments;
 mod monitor;
 #[cfg(feature = "rdma")]
 mod rdma;
 #[cfg(feature = "rdma")]
 pub mod serve;
 mod signals;
+mod surroundings;
 mod warnings;
 
 use std::{

@@ -7,7 +7,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::Signals;
+use super::{Signals, moments::Moments};
 use crate::{
     error::Error,
     host::{CpuSet, cpu},
@@ -59,8 +59,8 @@ struct Seen {
 }
 
 impl Monitor<'_> {
-    /// Watches until `finished`; returns why the other end is gone, if it is.
-    pub fn watch(&self, finished: &AtomicBool) -> Option<Error> {
+    /// Watches until `finished`, and takes looks; returns why the other end is gone, if it is.
+    pub fn watch(&self, finished: &AtomicBool, mut moments: Option<&mut Moments>) -> Option<Error> {
         if !self.cpus.is_empty() {
             // Running on the measuring processor would only disturb; it is no reason to give up.
             let _ = cpu::restrict_current(self.cpus);
@@ -69,7 +69,11 @@ impl Monitor<'_> {
         let mut seen =
             Seen { started: now, done: 0, moved: now, stopping: None, beat: now, bar: None, peer_failure: None };
         while !finished.load(Relaxed) {
+            let slept = Instant::now();
             std::thread::park_timeout(TICK);
+            if let Some(moments) = &mut moments {
+                moments.look(slept.elapsed().saturating_sub(TICK), self.signals.was_stopped());
+            }
             if finished.load(Relaxed) {
                 break;
             }
