@@ -93,7 +93,7 @@ impl Moments {
             closed = window.closed;
         }
         // The looks between windows are in both of them.
-        nearby.window_ns = closed.saturating_sub(first.opened) as f64 / self.ticks_per_ns;
+        nearby.window_ns = (closed.saturating_sub(first.opened) as f64 / self.ticks_per_ns).round();
         Some(nearby)
     }
 
