@@ -243,8 +243,8 @@ fn a_scsi_device_says_itself_what_is_wrong() {
         assert_goes_on(&format!("--engine sg --target {generic} {OVER_THE_BAD_SECTORS}"), 50, 10, "medium_error");
     assert_eq!(point(&result)["device_counters"]["ioerr_cnt"], 10, "{}", point(&result)["device_counters"]);
     assert!(warns(&result, "device-trouble"), "{}", result["warnings"]);
-    let outliers = point(&result)["outliers"].as_array().unwrap();
-    assert!(outliers.iter().any(|outlier| outlier["cause"] == "device-error"), "{outliers:#?}");
+    let nearby = &point(&result)["outliers"][0]["nearby"];
+    assert_eq!(nearby["device_counters"]["ioerr_cnt"], 10, "{nearby}");
     let words = ["at offset 2385920", "No data available (os error 61)", "medium error"];
     assert_breaks_off(&format!("--engine psync --target {disk} {OVER_THE_BAD_SECTORS}"), 10, &words);
     drop(bad);

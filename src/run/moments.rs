@@ -98,13 +98,14 @@ impl Moments {
     }
 
     /// Says of each outlier what changed around it, and what may have caused it.
-    pub fn explain<S: Stamps>(&self, outliers: &mut [Outlier], samples: &[S], p50_ns: f64, latency_scale: f64) {
+    pub fn explain<S: Stamps>(&self, outliers: &mut [Outlier], samples: &[S], p50_ns: Option<f64>, latency_scale: f64) {
         for outlier in outliers {
             let Some(sample) = samples.get(outlier.index as usize) else { continue };
             outlier.nearby = self.around(sample.start(), sample.stop());
             // Half of a round trip is what is reported; the whole of it is what took time.
-            let excess_ns = (outlier.latency_ns - p50_ns) * latency_scale / self.ticks_per_ns;
-            outlier.cause = outlier.nearby.as_ref().and_then(|nearby| nearby.cause(excess_ns));
+            let excess_ns = p50_ns.map(|p50_ns| (outlier.latency_ns - p50_ns) * latency_scale / self.ticks_per_ns);
+            outlier.cause =
+                outlier.nearby.as_ref().zip(excess_ns).and_then(|(nearby, excess_ns)| nearby.cause(excess_ns));
         }
     }
 }
@@ -179,9 +180,9 @@ mod tests {
         moments.look(Duration::from_nanos(60), true);
         let samples: Vec<_> = [(1, 2), (2, 102)].map(|(start, stop)| Sample { start, stop }).into();
         let mut found = outliers(&samples, 1, Scale::of(1.0));
-        moments.explain(&mut found, &samples, 1.0, 1.0);
+        moments.explain(&mut found, &samples, Some(1.0), 1.0);
         assert_eq!((found[0].index, found[0].cause), (1, Some(Cause::Stopped)));
-        moments.explain(&mut found, &samples, 1.0, 2.0);
+        moments.explain(&mut found, &samples, Some(1.0), 2.0);
         assert_eq!(found[0].cause, None);
     }
 }

@@ -68,13 +68,17 @@ impl Monitor<'_> {
         let now = Instant::now();
         let mut seen =
             Seen { started: now, done: 0, moved: now, stopping: None, beat: now, bar: None, peer_failure: None };
-        while !finished.load(Relaxed) {
+        loop {
             let slept = Instant::now();
-            std::thread::park_timeout(TICK);
+            if !finished.load(Relaxed) {
+                std::thread::park_timeout(TICK);
+            }
+            let ends = finished.load(Relaxed);
+            // Also at the end, however short the run was: what comes after the last look is not seen.
             if let Some(moments) = &mut moments {
                 moments.look(slept.elapsed().saturating_sub(TICK), self.signals.was_stopped());
             }
-            if finished.load(Relaxed) {
+            if ends {
                 break;
             }
             self.tick(&mut seen);

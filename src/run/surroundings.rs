@@ -37,7 +37,8 @@ impl Surroundings {
     /// Adds to a point what was counted, and to its outliers what may have caused them.
     pub fn explain<S: Stamps>(&self, job: &Job, point: &mut Point, samples: &[S]) {
         point.device_counters = self.device.as_ref().map(|device| increases(&device.read(&self.sysfs), &self.before));
-        if let (Some(moments), Some(p50_ns)) = (&self.moments, point.latency_ns.percentiles.p50) {
+        if let Some(moments) = &self.moments {
+            let p50_ns = point.latency_ns.percentiles.p50;
             moments.explain(&mut point.outliers, samples, p50_ns, figures::scale(job).latency);
         }
     }
