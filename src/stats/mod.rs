@@ -4,12 +4,15 @@
 //! of the ticks is the percentile of the times.
 
 mod histogram;
+mod rank;
 mod series;
+mod shift;
 mod summary;
 mod tail;
 
 pub use histogram::{Bucket, Histogram, histogram};
 pub use series::{Interval, Outlier, Window, outliers, timeline, windowed_rate};
+pub use shift::{Shift, Verdict, median};
 pub use summary::{Percentiles, Summary, nearest_rank};
 pub use tail::Tail;
 
