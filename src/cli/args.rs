@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::compare::CompareArgs;
 use crate::{
     engine::EngineKind,
     peer::{Cidr, DEFAULT_PORT, PeerAddress},
@@ -13,8 +14,8 @@ use crate::{
 /// Measure the latency of single commands on RDMA and storage paths.
 ///
 /// Without a subcommand it measures. Sizes: k K Ki KiB = 1024, kB KB = 1000, the same for M and G.
-/// Times: ns us ms s m h. Exit codes: 0 done, 1 failed, 2 usage, 77 this machine lacks what the
-/// engine needs, 130/143 interrupted (the partial result is written).
+/// Times: ns us ms s m h. Exit codes: 0 done, 1 failed, 2 usage, 3 slower, 4 not to be told, 77 this
+/// machine lacks what the engine needs, 130/143 interrupted (the partial result is written).
 #[derive(Debug, Parser)]
 #[command(name = "lat-probe", version, args_conflicts_with_subcommands = true, max_term_width = 100)]
 pub(super) struct Cli {
@@ -34,6 +35,8 @@ pub(super) enum Command {
     Check,
     /// Measure the instrument and the machine: clock, floors of the loops, noise
     Calibrate(CalibrateArgs),
+    /// Compare finished results, side against side, with a verdict
+    Compare(CompareArgs),
     /// Carry out the measurements of a probe file
     Run(Box<RunArgs>),
     /// Write the pattern that --verify expects

@@ -1,6 +1,7 @@
 //! Arguments as typed, and the exit code. What they mean is decided in [`crate::probe`].
 
 mod args;
+mod compare;
 mod probe;
 mod spec;
 
@@ -52,6 +53,7 @@ fn dispatch(cli: Cli, matches: &ArgMatches) -> Result<u8> {
         Some(Command::Serve(arguments)) => serve(arguments),
         Some(Command::Engines) => print(&run::engines::render()).map(|()| 0),
         Some(Command::Calibrate(arguments)) => calibrate(arguments),
+        Some(Command::Compare(arguments)) => show(run::compare(&arguments.into())?),
         Some(Command::Fill(arguments)) => fill(arguments),
         Some(Command::Check) => {
             let findings = check::inspect(&check::System::read(Sysfs::default()));

@@ -1,8 +1,12 @@
 //! What leaves the program: the result as data, as JSON and as text, and the warnings that go with it.
 
 pub mod calibration;
+pub mod comparison;
+pub mod comparison_text;
 pub mod json;
+pub mod junit;
 pub mod output;
+pub mod read;
 pub mod result;
 mod tail;
 pub mod text;

@@ -4,6 +4,7 @@
 mod block;
 mod calibrate;
 pub mod check;
+mod compare;
 mod dispatch;
 pub mod engines;
 mod figures;
@@ -40,6 +41,7 @@ use crate::{
 };
 
 pub use calibrate::{Calibrate, calibrate};
+pub use compare::{Compare, ComparisonFormat, MinEffect, compare};
 pub use fill::{Fill, fill};
 pub use signals::Signals;
 

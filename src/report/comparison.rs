@@ -1,0 +1,228 @@
+//! A comparison, `lat-probe.comparison/1`: by how much each side differs from the first one, and whether to believe it.
+
+use serde::Serialize;
+
+use super::{result::Tool, warning::Warning};
+use crate::{
+    stats::{Shift, Verdict},
+    units::format_size,
+};
+
+/// Name and version of the schema.
+pub const COMPARISON_SCHEMA: &str = "lat-probe.comparison/1";
+
+/// One comparison.
+#[derive(Debug, Serialize)]
+pub struct Comparison {
+    /// [`COMPARISON_SCHEMA`].
+    pub schema: &'static str,
+    /// The program.
+    pub tool: Tool,
+    /// How it was made.
+    pub method: Method,
+    /// The sides; the first one is what the others are compared with.
+    pub sides: Vec<SideFacts>,
+    /// Points that all sides have.
+    pub points: Vec<PointComparison>,
+    /// What differs between the sides' set-ups.
+    pub differences: Vec<Difference>,
+    /// Absolute limits that were given, for each point.
+    pub gates: Vec<Gate>,
+    /// Doubts.
+    pub warnings: Vec<Warning>,
+    /// The worst verdict of the judged figures: slower before inconclusive before faster before same. Null for one side alone.
+    pub verdict: Option<Verdict>,
+}
+
+/// An absolute limit.
+#[derive(Debug, Serialize)]
+pub struct Gate {
+    /// The point.
+    pub point: String,
+    /// The side that it was held against.
+    pub side: String,
+    /// The figure.
+    pub figure: Figure,
+    /// The limit in nanoseconds.
+    pub limit_ns: f64,
+    /// Median over rounds; null if a round does not support it, which does not pass.
+    pub value_ns: Option<f64>,
+    /// Whether it is not above the limit.
+    pub passed: bool,
+}
+
+/// How a comparison was made.
+#[derive(Debug, Serialize)]
+pub struct Method {
+    /// Always `round`: the samples within one depend on each other.
+    pub unit: &'static str,
+    /// Whether rounds were compared within blocks, which takes a drift out.
+    pub in_blocks: bool,
+    /// What an interval covers with this probability, all that are judged together (Bonferroni).
+    pub level: f64,
+    /// How many are judged together.
+    pub judged: usize,
+    /// The level of each interval.
+    pub level_of_each: f64,
+    /// The figures that are judged; the others are shown with the same intervals.
+    pub judged_figures: Vec<Figure>,
+    /// The least effect of interest, in percent of the first side, if it was given so.
+    pub min_effect_percent: Option<f64>,
+    /// The same in nanoseconds.
+    pub min_effect_ns: Option<f64>,
+}
+
+/// A figure of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Figure {
+    /// Mean.
+    #[serde(rename = "mean")]
+    Mean,
+    /// Median.
+    #[serde(rename = "p50")]
+    P50,
+    /// 90th percentile.
+    #[serde(rename = "p90")]
+    P90,
+    /// 99th percentile.
+    #[serde(rename = "p99")]
+    P99,
+    /// 99.9th percentile.
+    #[serde(rename = "p99.9")]
+    P999,
+}
+
+impl Figure {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Self; 5] = [Self::Mean, Self::P50, Self::P90, Self::P99, Self::P999];
+
+    /// As it is written in a report and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::P50 => "p50",
+            Self::P90 => "p90",
+            Self::P99 => "p99",
+            Self::P999 => "p99.9",
+        }
+    }
+
+    /// The figure of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|figure| figure.name() == name)
+    }
+}
+
+/// One side.
+#[derive(Debug, Serialize)]
+pub struct SideFacts {
+    /// Its name.
+    pub name: String,
+    /// How many rounds it has.
+    pub rounds: usize,
+    /// Where they came from.
+    pub files: Vec<String>,
+}
+
+/// One point on all sides.
+#[derive(Debug, Serialize)]
+pub struct PointComparison {
+    /// The engine.
+    pub engine: String,
+    /// Direction or command of block engines.
+    pub operation: Option<String>,
+    /// Payload of a command.
+    pub bs_bytes: Option<u64>,
+    /// Outstanding commands.
+    pub qd: u64,
+    /// Measuring threads.
+    pub jobs: u64,
+    /// The sides, in their order.
+    pub sides: Vec<SidePoint>,
+}
+
+/// One point on one side.
+#[derive(Debug, Serialize)]
+pub struct SidePoint {
+    /// The side's name.
+    pub name: String,
+    /// Median over rounds of the commands per second.
+    pub ops_per_s: Option<f64>,
+    /// Figures; those that not every round supports are left out.
+    pub figures: Vec<FigureComparison>,
+    /// The shift at every percentile that all rounds support; empty for the first side.
+    pub shift_function: Vec<QuantileShift>,
+}
+
+/// A figure on one side, against the first one.
+#[derive(Debug, Serialize)]
+pub struct FigureComparison {
+    /// Which one.
+    pub figure: Figure,
+    /// Median over rounds, in nanoseconds.
+    pub median_ns: f64,
+    /// Against the first side; null for that side itself.
+    pub against_first: Option<Against>,
+}
+
+/// Against the first side.
+#[derive(Debug, Serialize)]
+pub struct Against {
+    /// The shift, positive if slower.
+    #[serde(flatten)]
+    pub shift: Shift,
+    /// The shift in percent of the first side's median over rounds.
+    pub shift_percent: Option<f64>,
+    /// Lower end of the interval, in percent.
+    pub low_percent: Option<f64>,
+    /// Upper end.
+    pub high_percent: Option<f64>,
+    /// What can be said.
+    pub verdict: Verdict,
+}
+
+/// The shift of one percentile.
+#[derive(Debug, Serialize)]
+pub struct QuantileShift {
+    /// The percentile.
+    pub percentile: f64,
+    /// Its shift.
+    #[serde(flatten)]
+    pub shift: Shift,
+}
+
+/// A value that is not the same on all sides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Its place in a result.
+    pub key: String,
+    /// The values on each side, in the order of the sides, as JSON.
+    pub values: Vec<Vec<String>>,
+}
+
+impl PointComparison {
+    /// What was measured, in a line.
+    pub fn title(&self) -> String {
+        let mut title = self.engine.clone();
+        title.extend(self.operation.iter().map(|operation| format!(", {operation}")));
+        title.extend(self.bs_bytes.map(|bytes| format!(", {}", format_size(bytes))));
+        title.push_str(&format!(", depth {}", self.qd));
+        if self.jobs > 1 {
+            title.push_str(&format!(", {} jobs", self.jobs));
+        }
+        title
+    }
+}
+
+impl Comparison {
+    /// The worst of some verdicts.
+    pub fn worst(verdicts: impl Iterator<Item = Verdict>) -> Option<Verdict> {
+        let badness = |verdict: &Verdict| match verdict {
+            Verdict::Same => 0,
+            Verdict::Faster => 1,
+            Verdict::Inconclusive => 2,
+            Verdict::Slower => 3,
+        };
+        verdicts.max_by_key(badness)
+    }
+}

@@ -1,0 +1,344 @@
+//! `lat-probe compare`: finished results, side against side, with a verdict.
+
+mod setup;
+mod sides;
+
+use std::{path::PathBuf, time::Duration};
+
+use self::sides::Side;
+use super::{Format, Outcome, finish_document};
+use crate::{
+    error::{Error, Result},
+    report::{
+        OutputFile, Warning,
+        comparison::{
+            Against, COMPARISON_SCHEMA, Comparison, Figure, FigureComparison, Gate, Method, PointComparison,
+            QuantileShift, SideFacts, SidePoint,
+        },
+        comparison_text, json, junit,
+        read::{PointKey, Round, RoundPoint},
+        result::Tool,
+    },
+    stats::{Percentiles, Shift, Summary, Verdict, median},
+};
+
+/// Probability that all intervals that are judged cover what they are of.
+const LEVEL: f64 = 0.95;
+
+/// Exit code of a regression.
+const EXIT_REGRESSION: u8 = 3;
+/// Exit code of a comparison that cannot tell.
+const EXIT_INCONCLUSIVE: u8 = 4;
+
+/// The least effect of interest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MinEffect {
+    /// In percent of the first side.
+    Percent(f64),
+    /// In nanoseconds.
+    Ns(f64),
+}
+
+/// What to compare, and what becomes of it.
+#[derive(Clone, Debug)]
+pub struct Compare {
+    /// The sides as typed, `[NAME=]PATTERN`; the first one is what the others are compared with.
+    pub sides: Vec<String>,
+    /// The least effect of interest.
+    pub min_effect: MinEffect,
+    /// The figures that are judged.
+    pub figures: Vec<Figure>,
+    /// Limits that figures of the last side must not be above.
+    pub fail_above: Vec<(Figure, Duration)>,
+    /// What stdout shows.
+    pub format: ComparisonFormat,
+    /// Where the JSON goes as well.
+    pub output: Option<PathBuf>,
+    /// Where a JUnit report goes.
+    pub junit: Option<PathBuf>,
+}
+
+/// What stdout shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ComparisonFormat {
+    /// Text or JSON.
+    Plain(Format),
+    /// A table in Markdown.
+    Markdown,
+    /// A table as comma-separated values.
+    Csv,
+}
+
+/// Compares.
+///
+/// # Errors
+/// [`Error::Usage`] for input that cannot be compared; [`Error::Output`].
+pub fn compare(options: &Compare) -> Result<Outcome> {
+    if options.sides.len() < 2 && options.fail_above.is_empty() {
+        return Err(Error::usage(
+            "compare needs two sides, or one and --fail-above: lat-probe compare 'before-*.json' 'after-*.json'",
+        ));
+    }
+    let output = options.output.as_deref().map(OutputFile::open).transpose()?;
+    let junit = options.junit.as_deref().map(OutputFile::open).transpose()?;
+    let sides = sides::read(&options.sides)?;
+    let mut comparison = of_sides(&sides, options.min_effect, &options.figures)?;
+    comparison.gates = gates(&comparison, &options.fail_above);
+    let document = json::to_string(&comparison).map_err(|source| Error::Output { path: "<stdout>".into(), source })?;
+    let stdout = match options.format {
+        ComparisonFormat::Plain(Format::Json) => document.clone(),
+        ComparisonFormat::Plain(Format::Text) => comparison_text::text(&comparison),
+        ComparisonFormat::Markdown => comparison_text::markdown(&comparison),
+        ComparisonFormat::Csv => comparison_text::csv(&comparison),
+    };
+    let mut outcome = finish_document(document, stdout, output, None, None);
+    if let Some(junit) = junit {
+        let stored = junit.commit(junit::render(&comparison).as_bytes());
+        outcome.failure = outcome.failure.or(stored.err());
+        outcome.exit_code = outcome.failure.as_ref().map_or(outcome.exit_code, Error::exit_code);
+    }
+    if outcome.failure.is_none() {
+        outcome.exit_code = exit_code(&comparison);
+    }
+    Ok(outcome)
+}
+
+/// 3 for a regression or a limit that was not kept, 4 if nothing can be told, 0 otherwise.
+fn exit_code(comparison: &Comparison) -> u8 {
+    let gates_hold = comparison.gates.iter().all(|gate| gate.passed);
+    match comparison.verdict {
+        Some(Verdict::Slower) => EXIT_REGRESSION,
+        _ if !gates_hold => EXIT_REGRESSION,
+        Some(Verdict::Inconclusive) => EXIT_INCONCLUSIVE,
+        Some(Verdict::Same | Verdict::Faster) | None => 0,
+    }
+}
+
+/// Holds every point of the last side against the limits.
+fn gates(comparison: &Comparison, limits: &[(Figure, Duration)]) -> Vec<Gate> {
+    let of = |point: &PointComparison, side: &SidePoint, figure: Figure, limit: Duration| {
+        let value_ns = side.figures.iter().find(|found| found.figure == figure).map(|found| found.median_ns);
+        let limit_ns = limit.as_nanos() as f64;
+        let passed = value_ns.is_some_and(|value_ns| value_ns <= limit_ns);
+        Gate { point: point.title(), side: side.name.clone(), figure, limit_ns, value_ns, passed }
+    };
+    let points = comparison.points.iter().filter_map(|point| Some((point, point.sides.last()?)));
+    points.flat_map(|(point, side)| limits.iter().map(move |&(figure, limit)| of(point, side, figure, limit))).collect()
+}
+
+fn of_sides(sides: &[Side], min_effect: MinEffect, judged_figures: &[Figure]) -> Result<Comparison> {
+    let keys = common_keys(sides)?;
+    setup::require_equal(sides, &keys)?;
+    let in_blocks = sides.iter().flat_map(|side| &side.rounds).all(|round| round.block.is_some());
+    let judged = (keys.len() * (sides.len() - 1) * judged_figures.len()).max(1);
+    let level_of_each = 1.0 - (1.0 - LEVEL) / judged as f64;
+    let at = Judgement { in_blocks, level: level_of_each, min_effect };
+    let points: Vec<_> = keys.iter().map(|key| at.point(sides, key)).collect();
+    let verdicts = points.iter().flat_map(|point| &point.sides).flat_map(|side| &side.figures).filter_map(|figure| {
+        let against = figure.against_first.as_ref()?;
+        judged_figures.contains(&figure.figure).then_some(against.verdict)
+    });
+    let verdict = Comparison::worst(verdicts);
+    let mut warnings = setup::doubts(sides, &keys);
+    warnings.extend(too_few(sides, level_of_each, in_blocks));
+    let (percent, ns) = match min_effect {
+        MinEffect::Percent(percent) => (Some(percent), None),
+        MinEffect::Ns(ns) => (None, Some(ns)),
+    };
+    Ok(Comparison {
+        schema: COMPARISON_SCHEMA,
+        tool: Tool::default(),
+        method: Method {
+            unit: "round",
+            in_blocks,
+            level: LEVEL,
+            judged,
+            level_of_each,
+            judged_figures: judged_figures.to_vec(),
+            min_effect_percent: percent,
+            min_effect_ns: ns,
+        },
+        sides: sides
+            .iter()
+            .map(|side| SideFacts {
+                name: side.name.clone(),
+                rounds: side.rounds.len(),
+                files: side.rounds.iter().map(|round| round.origin.clone()).collect(),
+            })
+            .collect(),
+        points,
+        differences: setup::differences(sides),
+        gates: Vec::new(),
+        warnings,
+        verdict,
+    })
+}
+
+/// Points that every round of every side has, in the order of the first.
+fn common_keys(sides: &[Side]) -> Result<Vec<PointKey>> {
+    let rounds = || sides.iter().flat_map(|side| &side.rounds);
+    let first = rounds().next().map(|round| round.points.iter().map(|point| point.key.clone()).collect::<Vec<_>>());
+    let first = first.unwrap_or_default();
+    let common: Vec<PointKey> =
+        first.iter().filter(|key| rounds().all(|round| point_of(round, key).is_some())).cloned().collect();
+    if common.is_empty() {
+        let has = |round: &Round| round.points.iter().map(|point| point.key.to_string()).collect::<Vec<_>>().join("; ");
+        let other = rounds().find(|round| !first.iter().any(|key| point_of(round, key).is_some()));
+        let (first, other) = (rounds().next(), other.or(rounds().last()));
+        let said = [first, other].into_iter().flatten().map(|round| format!("{} has {}", round.origin, has(round)));
+        let said: Vec<_> = said.collect();
+        return Err(Error::usage(format!("there is no point that all runs have: {}", said.join(", "))));
+    }
+    Ok(common)
+}
+
+fn point_of<'a>(round: &'a Round, key: &PointKey) -> Option<&'a RoundPoint> {
+    round.points.iter().find(|point| point.key == *key)
+}
+
+/// Says so where a side has too few rounds for an interval.
+fn too_few(sides: &[Side], level: f64, in_blocks: bool) -> Option<Warning> {
+    let equal = |n: usize| vec![0.0; n];
+    let reaches = |n: usize| {
+        let shift = if in_blocks {
+            Shift::of_blocks(&equal(n), level)
+        } else {
+            Shift::of_two_samples(&equal(n), &equal(n), level)
+        };
+        shift.is_some_and(|shift| shift.low_ns.is_some())
+    };
+    let needed = (2..1000).find(|&n| reaches(n))?;
+    let rounds = |side: &Side| side.rounds.len();
+    let has = sides.iter().map(rounds).min()?;
+    let unit = if in_blocks { "blocks" } else { "rounds a side" };
+    (!in_blocks && has < needed).then(|| {
+        Warning::new(
+            "few-rounds",
+            format!("{needed} {unit} are needed for an interval of this level; a side has {has}"),
+        )
+    })
+}
+
+/// How figures are judged.
+struct Judgement {
+    in_blocks: bool,
+    level: f64,
+    min_effect: MinEffect,
+}
+
+impl Judgement {
+    fn point(&self, sides: &[Side], key: &PointKey) -> PointComparison {
+        let of = |side: &Side| SidePoint {
+            name: side.name.clone(),
+            ops_per_s: median(
+                &side.rounds.iter().filter_map(|round| point_of(round, key)?.ops_per_s).collect::<Vec<_>>(),
+            ),
+            figures: Figure::ALL.into_iter().filter_map(|figure| self.figure(sides, side, key, figure)).collect(),
+            shift_function: self.shift_function(&sides[0], side, key),
+        };
+        PointComparison {
+            engine: key.engine.clone(),
+            operation: key.operation.clone(),
+            bs_bytes: key.bs_bytes,
+            qd: key.qd,
+            jobs: key.jobs,
+            sides: sides.iter().map(of).collect(),
+        }
+    }
+
+    fn figure(&self, sides: &[Side], side: &Side, key: &PointKey, figure: Figure) -> Option<FigureComparison> {
+        let of = |summary: &Summary| value(summary, figure);
+        let median_ns = median(&values(side, key, of)?)?;
+        let is_first = std::ptr::eq(side, &sides[0]);
+        let against_first = if is_first { None } else { Some(self.against(&sides[0], side, key, of)?) };
+        Some(FigureComparison { figure, median_ns, against_first })
+    }
+
+    fn against(
+        &self,
+        first: &Side,
+        side: &Side,
+        key: &PointKey,
+        of: impl Fn(&Summary) -> Option<f64>,
+    ) -> Option<Against> {
+        let shift = self.shift(first, side, key, &of)?;
+        let base_ns = median(&values(first, key, &of)?)?;
+        let percent = |ns: f64| (base_ns > 0.0).then(|| 100.0 * ns / base_ns);
+        let least_ns = match self.min_effect {
+            MinEffect::Percent(percent) => base_ns * percent / 100.0,
+            MinEffect::Ns(ns) => ns,
+        };
+        Some(Against {
+            shift,
+            shift_percent: percent(shift.shift_ns),
+            low_percent: shift.low_ns.and_then(percent),
+            high_percent: shift.high_ns.and_then(percent),
+            verdict: Verdict::of(&shift, least_ns),
+        })
+    }
+
+    fn shift(&self, first: &Side, side: &Side, key: &PointKey, of: impl Fn(&Summary) -> Option<f64>) -> Option<Shift> {
+        if !self.in_blocks {
+            return Shift::of_two_samples(&values(first, key, &of)?, &values(side, key, &of)?, self.level);
+        }
+        let mut blocks: Vec<u64> = first.rounds.iter().filter_map(|round| round.block).collect();
+        blocks.dedup();
+        let mean = |side: &Side, block: u64| {
+            let rounds = side.rounds.iter().filter(|round| round.block == Some(block));
+            let values: Vec<f64> = rounds.filter_map(|round| of(&point_of(round, key)?.latency_ns)).collect();
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        let differences: Vec<f64> =
+            blocks.into_iter().filter_map(|block| Some(mean(side, block)? - mean(first, block)?)).collect();
+        Shift::of_blocks(&differences, self.level)
+    }
+
+    fn shift_function(&self, first: &Side, side: &Side, key: &PointKey) -> Vec<QuantileShift> {
+        if std::ptr::eq(first, side) {
+            return Vec::new();
+        }
+        let at = |(percentile, of): (f64, OfPercentiles)| {
+            // A percentile that one round cannot support has no shift.
+            let of = |summary: &Summary| of(&summary.percentiles);
+            values(first, key, of)?;
+            values(side, key, of)?;
+            Some(QuantileShift { percentile, shift: self.shift(first, side, key, of)? })
+        };
+        QUANTILES.into_iter().filter_map(at).collect()
+    }
+}
+
+type OfPercentiles = fn(&Percentiles) -> Option<f64>;
+
+/// Every percentile that a result has.
+const QUANTILES: [(f64, OfPercentiles); 13] = [
+    (1.0, |p| p.p1),
+    (5.0, |p| p.p5),
+    (10.0, |p| p.p10),
+    (25.0, |p| p.p25),
+    (50.0, |p| p.p50),
+    (75.0, |p| p.p75),
+    (90.0, |p| p.p90),
+    (95.0, |p| p.p95),
+    (99.0, |p| p.p99),
+    (99.5, |p| p.p99_5),
+    (99.9, |p| p.p99_9),
+    (99.99, |p| p.p99_99),
+    (99.999, |p| p.p99_999),
+];
+
+/// A figure of every round of a side; `None` if one of them does not support it.
+fn values(side: &Side, key: &PointKey, of: impl Fn(&Summary) -> Option<f64>) -> Option<Vec<f64>> {
+    side.rounds.iter().map(|round| of(&point_of(round, key)?.latency_ns)).collect()
+}
+
+fn value(summary: &Summary, figure: Figure) -> Option<f64> {
+    let p = &summary.percentiles;
+    match figure {
+        Figure::Mean => summary.mean,
+        Figure::P50 => p.p50,
+        Figure::P90 => p.p90,
+        Figure::P99 => p.p99,
+        Figure::P999 => p.p99_9,
+    }
+}

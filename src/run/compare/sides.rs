@@ -1,0 +1,79 @@
+//! From what was typed to sides: files by their patterns, one round each.
+
+use std::{
+    collections::HashSet,
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    error::{Error, Result},
+    report::read::Round,
+};
+
+/// One side of a comparison.
+#[derive(Debug)]
+pub(super) struct Side {
+    pub name: String,
+    pub rounds: Vec<Round>,
+}
+
+/// Reads the sides. `[NAME=]PATTERN` each; without a name it is the label that all of its rounds have, or the pattern.
+///
+/// # Errors
+/// [`Error::Usage`]: a pattern without files, a file that is no result, a file that comes twice.
+pub(super) fn read(typed: &[String]) -> Result<Vec<Side>> {
+    let mut seen = HashSet::new();
+    let mut sides = Vec::new();
+    for typed in typed {
+        let (name, pattern) = split(typed);
+        let mut rounds = Vec::new();
+        for path in files(pattern)? {
+            let metadata = fs::metadata(&path).map_err(|error| Error::usage(format!("{}: {error}", path.display())))?;
+            if !seen.insert((metadata.dev(), metadata.ino())) {
+                let path = path.display();
+                return Err(Error::usage(format!(
+                    "{path}: it is named twice; a run compared with itself says nothing"
+                )));
+            }
+            rounds.push(Round::read(&path)?);
+        }
+        sides.push(Side { name: name.unwrap_or_else(|| common_label(&rounds, pattern)), rounds });
+    }
+    for (index, side) in sides.iter().enumerate() {
+        if sides[..index].iter().any(|other| other.name == side.name) {
+            let name = &side.name;
+            return Err(Error::usage(format!("two sides are called {name}: write NAME=FILES to tell them apart")));
+        }
+    }
+    Ok(sides)
+}
+
+/// A file of that very name is meant before a side's name is.
+fn split(typed: &str) -> (Option<String>, &str) {
+    match typed.split_once('=') {
+        Some((name, pattern)) if !name.is_empty() && !name.contains('/') && !Path::new(typed).exists() => {
+            (Some(name.to_string()), pattern)
+        }
+        _ => (None, typed),
+    }
+}
+
+fn common_label(rounds: &[Round], pattern: &str) -> String {
+    let label = rounds.first().and_then(|round| round.label.clone());
+    label.filter(|label| rounds.iter().all(|round| round.label.as_ref() == Some(label))).unwrap_or(pattern.to_string())
+}
+
+/// The files of a pattern, in their order. One that exists as it is typed stands for itself.
+fn files(pattern: &str) -> Result<Vec<PathBuf>> {
+    if Path::new(pattern).exists() {
+        return Ok(vec![pattern.into()]);
+    }
+    let found = glob::glob(pattern).map_err(|error| Error::usage(format!("{pattern}: {error}")))?;
+    let found: Vec<PathBuf> = found.filter_map(std::result::Result::ok).filter(|path| path.is_file()).collect();
+    if found.is_empty() {
+        return Err(Error::usage(format!("{pattern}: there is no such file")));
+    }
+    Ok(found)
+}
