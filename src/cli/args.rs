@@ -52,6 +52,9 @@ pub(super) struct CalibrateArgs {
     /// How long to listen to the machine
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     pub window: Duration,
+    /// Quiet the machine meanwhile, as for a measurement
+    #[arg(long)]
+    pub quiet: bool,
     /// What stdout shows
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     pub format: FormatArg,
@@ -132,6 +135,9 @@ pub(super) struct MeasureArgs {
     /// Put buffers into 2 MiB pages
     #[arg(long)]
     pub hugepages: bool,
+    /// Quiet the machine while measuring, as far as allowed: idle states, memory, priority, interrupts
+    #[arg(long)]
+    pub quiet: bool,
     #[command(flatten)]
     pub block: BlockArgs,
     #[command(flatten)]

@@ -110,7 +110,7 @@ impl Monitor<'_> {
     fn give_up(&self, seen: &mut Seen, stop: Stop, now: Instant) {
         let since = *seen.stopping.get_or_insert(now);
         let grace = match stop {
-            Stop::Interrupt | Stop::Terminate => GRACE,
+            Stop::Interrupt | Stop::Terminate | Stop::HangUp => GRACE,
             Stop::Stalled | Stop::PeerGone => Duration::ZERO,
         };
         if now - since.max(seen.moved) >= grace {
