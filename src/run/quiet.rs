@@ -58,7 +58,7 @@ impl Quieted {
         } else {
             priority::throttled(&sysfs)
         };
-        let real_time = unsafe_here.map_or_else(Priority::real_time, Err);
+        let real_time = unsafe_here.map_or_else(|| Priority::real_time(&sysfs), Err);
         self.priority = report.note(Priority::REAL_TIME, real_time);
         if self.priority.is_none() {
             self.priority = report.note(Priority::NICE, Priority::nice());

@@ -34,8 +34,13 @@ impl Priority {
     ///
     /// # Errors
     /// The reason, with errno and remedy.
-    pub fn real_time() -> Result<(Self, String), String> {
-        let detail = format!("SCHED_FIFO {LOWEST} for the measuring thread alone");
+    pub fn real_time(sysfs: &Sysfs) -> Result<(Self, String), String> {
+        let shared = if version(&release(sysfs)).is_some_and(|version| version >= FAIR_SERVER) {
+            "; what starves on its processor still gets up to 50 ms in a second (fair server)"
+        } else {
+            ""
+        };
+        let detail = format!("SCHED_FIFO {LOWEST} for the measuring thread alone{shared}");
         Self::set(Policy::fifo(LOWEST), detail, "Needs CAP_SYS_NICE, or `ulimit -r 1`")
     }
 
@@ -69,7 +74,7 @@ impl Drop for Priority {
 /// Why the kernel would stop a real-time thread that polls, with the knob; `None` where it would not.
 pub fn throttled(sysfs: &Sysfs) -> Option<String> {
     let number = |name: &str| sysfs.read_word(&format!("/proc/sys/kernel/{name}"))?.parse::<i64>().ok();
-    let release = sysfs.read_word("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let release = release(sysfs);
     let by_group = limits_groups(sysfs, &release);
     if version(&release).is_some_and(|version| version >= FAIR_SERVER) && !by_group {
         return None;
@@ -85,6 +90,10 @@ pub fn throttled(sysfs: &Sysfs) -> Option<String> {
         "a thread that polls would be stopped after {runtime} (kernel.sched_rt_runtime_us; this kernel {why}). \
          `sysctl kernel.sched_rt_runtime_us=-1` lifts that for the whole machine"
     ))
+}
+
+fn release(sysfs: &Sysfs) -> String {
+    sysfs.read_word("/proc/sys/kernel/osrelease").unwrap_or_default()
 }
 
 /// Whether the kernel is built with CONFIG_RT_GROUP_SCHED, which keeps the old limit, as far as it can be told.
