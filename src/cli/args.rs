@@ -14,7 +14,7 @@ use crate::{
 ///
 /// Without a subcommand it measures. Sizes: k K Ki KiB = 1024, kB KB = 1000, the same for M and G.
 /// Times: ns us ms s m h. Exit codes: 0 done, 1 failed, 2 usage, 77 this machine lacks what the
-/// engine needs, 130/143 interrupted (the partial result is written).
+/// engine needs, 130/143/129 interrupted (the partial result is written).
 #[derive(Debug, Parser)]
 #[command(name = "lat-probe", version, args_conflicts_with_subcommands = true, max_term_width = 100)]
 pub(super) struct Cli {
