@@ -74,7 +74,11 @@ struct Running(Child);
 impl Running {
     fn start() -> Self {
         let arguments = "--engine spin --delay 100us --duration 60s --quiet --format json";
-        let running = Self(lat_probe(arguments).spawn().unwrap());
+        // Where the tests run under nohup, SIGHUP is ignored, which is inherited.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=HUP", BINARY]).args(arguments.split_whitespace());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let running = Self(command.spawn().unwrap());
         let until = Instant::now() + Duration::from_secs(20);
         while running.task("monitor").is_none() {
             assert!(Instant::now() < until, "it does not measure");
