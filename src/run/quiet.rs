@@ -11,6 +11,7 @@ use crate::{
     host::{
         BlockDevice, CpuSet, Memory, Quiet, Sysfs,
         quiet::{CpuLatency, LockedMemory, Priority, Steering, interrupts, priority},
+        rdma::{self, RdmaDevice},
     },
     probe::Plan,
     report::Warning,
@@ -107,20 +108,20 @@ fn awaited_interrupts(sysfs: &Sysfs, plan: &Plan) -> BTreeSet<usize> {
     if !completes_by_interrupt(plan) {
         return BTreeSet::new();
     }
-    let folder = match &plan.block {
-        Some(block) => match Target::device_behind(sysfs, &block.target) {
+    let folders = match &plan.block {
+        Some(block) => vec![match Target::device_behind(sysfs, &block.target) {
             Some(device) => format!("/sys/class/block/{}", device.disk),
-            None => block
-                .target
-                .file_name()
-                .map_or_else(String::new, |name| format!("/sys/class/scsi_generic/{}", name.to_string_lossy())),
-        },
-        None => match rdma_device(sysfs, plan) {
-            Some((name, _)) => format!("/sys/class/infiniband/{name}"),
-            None => return BTreeSet::new(),
-        },
+            // A SCSI device that is no disk has only its generic node.
+            None => {
+                format!("/sys/class/scsi_generic/{}", block.target.file_name().unwrap_or_default().to_string_lossy())
+            }
+        }],
+        None => {
+            let devices = rdma_devices(sysfs, plan).into_iter();
+            devices.map(|device| format!("/sys/class/infiniband/{}", device.name)).collect()
+        }
     };
-    interrupts::of_device(sysfs, &folder)
+    folders.iter().flat_map(|folder| interrupts::of_device(sysfs, folder)).collect()
 }
 
 /// What on the measuring processor completes commands while the measuring thread polls for them, so that priority over it
@@ -132,13 +133,9 @@ fn held_back(sysfs: &Sysfs, plan: &Plan, placed: &Placed) -> Option<String> {
             if plan.peer.is_none() && verb.needs_responder() && placed.cpu == placed.peer_cpu {
                 return Some("the responder's thread shares the measuring processor".into());
             }
-            match rdma_device(sysfs, plan) {
-                Some((_, false)) => None,
-                Some((name, true)) => {
-                    Some(format!("{name} is software RDMA: kernel threads on any processor do its work"))
-                }
-                None => Some("the RDMA device is not known yet".into()),
-            }
+            let software = rdma_devices(sysfs, plan).into_iter().find(RdmaDevice::is_software);
+            software
+                .map(|device| format!("{} is software RDMA: kernel threads on any processor do its work", device.name))
         }
         _ => held_back_by_block(sysfs, plan),
     }
@@ -173,13 +170,16 @@ fn is_pcie(device: &BlockDevice) -> bool {
     device.transport.as_deref() == Some("pcie")
 }
 
-/// The RDMA device that the plan will use, as far as it can be told before opening it, and whether it is software.
-fn rdma_device(sysfs: &Sysfs, plan: &Plan) -> Option<(String, bool)> {
-    use crate::host::rdma;
-    let mut devices = rdma::devices(sysfs).into_iter();
-    let device = match &plan.rdma.device {
-        Some(name) => devices.find(|device| device.name == *name),
-        None => devices.find(|device| device.ports.iter().any(rdma::Port::is_active)),
-    };
-    device.map(|device| (device.name, device.driver.is_none()))
+/// The RDMA devices that the plan may use: the one that is named, or all that are active, since the peer's network has a say.
+fn rdma_devices(sysfs: &Sysfs, plan: &Plan) -> Vec<RdmaDevice> {
+    let mut devices = rdma::devices(sysfs);
+    devices.retain(|device| match &plan.rdma.device {
+        Some(name) => device.name == *name,
+        None => device.ports.iter().any(rdma::Port::is_active),
+    });
+    devices
 }
+
+#[cfg(test)]
+#[path = "quiet_tests.rs"]
+mod tests;

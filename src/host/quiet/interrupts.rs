@@ -94,10 +94,13 @@ impl Steering {
 
     fn steer(mut self, cpus: &CpuSet, quiet: &mut Quiet) -> Option<Self> {
         let others = others(&self.sysfs, cpus);
+        // An interrupt that must leave all its processors does not go to one that is to be left alone, if it can be helped.
+        let shared = others.without(&cpu::isolated(&self.sysfs).unwrap_or_default());
+        let elsewhere = if shared.is_empty() { &others } else { &shared };
         let mut fixed: BTreeMap<String, Vec<Interrupt>> = BTreeMap::new();
         for interrupt in std::mem::take(&mut self.moved) {
             let rest = interrupt.affinity.without(cpus).intersect(&others);
-            let rest = if rest.is_empty() { &others } else { &rest };
+            let rest = if rest.is_empty() { elsewhere } else { &rest };
             match write(&self.sysfs, interrupt.number, rest) {
                 Ok(()) => self.moved.push(interrupt),
                 Err(error) if vanished(&error) => {} // The device was taken away meanwhile.

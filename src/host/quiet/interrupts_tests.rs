@@ -57,6 +57,13 @@ fn all_processors_of_a_run_are_left() {
 }
 
 #[test]
+fn an_interrupt_without_another_processor_goes_to_none_that_is_isolated() {
+    let tree = machine(&[(1, "2-3", "2"), (2, "3", "3")]).file("/sys/devices/system/cpu/isolated", "2-3\n");
+    let (_steering, _) = steer(&tree, "3", &[]);
+    assert_eq!((affinity(&tree, 1), affinity(&tree, 2)), ("2".into(), "0-1".into()));
+}
+
+#[test]
 fn a_pipe_that_ends_without_a_word_makes_the_guardian_restore() {
     let tree = machine(&[(1, "0-3", "0"), (24, "3", "3")]);
     let (steering, _) = steer(&tree, "3", &[]);
