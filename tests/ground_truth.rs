@@ -19,6 +19,12 @@ fn start(arguments: &str) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
+/// The processors that this process may use.
+fn cpus() -> Vec<usize> {
+    let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap();
+    (0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu).unwrap_or(false)).collect()
+}
+
 /// Exit code, result and diagnostics.
 fn end(child: Child) -> (i32, Value, String) {
     let output = child.wait_with_output().unwrap();
@@ -97,13 +103,52 @@ fn a_process_that_was_stopped_shows_it_as_one_outlier_of_that_size_and_time() {
     assert!(latency_ns <= took.as_nanos() as f64 + 100e6, "{largest}, stopped for {took:?}");
     assert!((at_ns - at.as_nanos() as f64).abs() < 150e6, "{largest}, stopped at {at:?}");
     assert_eq!(result["points"][0]["latency_ns"]["max"], largest["latency_ns"]);
+    if cpus().len() > 1 {
+        assert_eq!((&largest["cause"], &largest["nearby"]["stopped"]), (&"stopped".into(), &true.into()), "{largest}");
+    }
+}
+
+#[test]
+fn a_second_busy_thread_on_the_processor_is_found_as_the_cause() {
+    let [first, _, ..] = cpus()[..] else {
+        eprintln!("skipped: there is one processor, so nobody looks on");
+        return;
+    };
+    let child = start(&format!("--engine spin --delay 10us --duration 2s --warmup 0 --cpu {first}"));
+    wait_for_measuring(&child);
+    let began = Instant::now();
+    std::thread::sleep(Duration::from_millis(500));
+    let from = began.elapsed();
+    let busy = std::thread::spawn(move || {
+        let mut here = CpuSet::new();
+        here.set(first).unwrap();
+        sched_setaffinity(Pid::from_raw(0), &here).unwrap();
+        let until = Instant::now() + Duration::from_millis(300);
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+    });
+    busy.join().unwrap();
+    let to = began.elapsed();
+    let (code, result, said) = end(child);
+    assert_eq!(code, 0, "{said}");
+    let point = &result["points"][0];
+    let slow: Vec<_> =
+        point["outliers"].as_array().unwrap().iter().filter(|o| o["latency_ns"].as_f64() > Some(1e6)).collect();
+    let blamed: Vec<_> = slow.iter().filter(|outlier| outlier["cause"] == "run-queue-wait").collect();
+    assert!(!blamed.is_empty() && 2 * blamed.len() > slow.len(), "{slow:#?}");
+    // The slices of the other thread, within its time.
+    let within = |outlier: &&&Value| {
+        let at = outlier["at_ns"].as_f64().unwrap();
+        at > from.as_nanos() as f64 - 150e6 && at < to.as_nanos() as f64 + 150e6
+    };
+    assert!(blamed.iter().any(within), "{from:?} to {to:?}: {blamed:#?}");
+    assert!(point["cpu"]["run_queue_wait_ns"].as_f64() > Some(50e6), "{}", point["cpu"]);
 }
 
 #[test]
 fn a_thread_that_is_moved_ends_the_run_with_an_error_and_a_partial_result() {
-    let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap();
-    let cpus: Vec<_> = (0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu).unwrap_or(false)).collect();
-    let [first, .., last] = cpus[..] else {
+    let [first, .., last] = cpus()[..] else {
         eprintln!("skipped: there is one processor");
         return;
     };

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use lab::{
     LAT_PROBE, Undo, assert_refused, assert_says,
     block::{DEVICES, bsg_of, in_storage_lab, kernel_name},
-    ended, measure, point,
+    ended, measure, point, warns,
 };
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ fn assert_breaks_off(arguments: &str, done: u64, words: &[&str]) {
 }
 
 /// Runs a measurement of `count` commands of which `failed` fail with this name, and that goes on.
-fn assert_goes_on(arguments: &str, count: u64, failed: u64, name: &str) {
+fn assert_goes_on(arguments: &str, count: u64, failed: u64, name: &str) -> Value {
     let (code, result, message) = ended(&format!("{arguments} --continue-on-error"));
     assert_eq!(code, 0, "{arguments}: {message}");
     let point = point(&result);
@@ -84,6 +84,7 @@ fn assert_goes_on(arguments: &str, count: u64, failed: u64, name: &str) {
     assert_eq!(point["errors"], errors, "{arguments}");
     assert_eq!(point["latency_ns"]["n"], count - failed, "a failed command has no latency: {arguments}");
     assert_eq!((&point["ended_by"], &point["partial"]), (&"count".into(), &false.into()), "{arguments}");
+    result
 }
 
 #[test]
@@ -238,7 +239,12 @@ fn a_scsi_device_says_itself_what_is_wrong() {
     for node in [generic, disk, &bsg_of(disk)] {
         assert_breaks_off(&format!("--engine sg --target {node} {OVER_THE_BAD_SECTORS}"), 10, &sense);
     }
-    assert_goes_on(&format!("--engine sg --target {generic} {OVER_THE_BAD_SECTORS}"), 50, 10, "medium_error");
+    let result =
+        assert_goes_on(&format!("--engine sg --target {generic} {OVER_THE_BAD_SECTORS}"), 50, 10, "medium_error");
+    assert_eq!(point(&result)["device_counters"]["ioerr_cnt"], 10, "{}", point(&result)["device_counters"]);
+    assert!(warns(&result, "device-trouble"), "{}", result["warnings"]);
+    let nearby = &point(&result)["outliers"][0]["nearby"];
+    assert_eq!(nearby["device_counters"]["ioerr_cnt"], 10, "{nearby}");
     let words = ["at offset 2385920", "No data available (os error 61)", "medium error"];
     assert_breaks_off(&format!("--engine psync --target {disk} {OVER_THE_BAD_SECTORS}"), 10, &words);
     drop(bad);

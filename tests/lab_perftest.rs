@@ -5,57 +5,29 @@
 
 mod lab;
 
-use std::{
-    process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
-use lab::{Background, Server, measure, point};
+use lab::{
+    Background, Server, measure,
+    perftest::{self, FIGURES, P50},
+    point,
+};
 use serde_json::{Value, json};
 
 const ROUNDS: u16 = 5;
 const COUNT: usize = 1000;
-const LONGEST: Duration = Duration::from_secs(60);
 
 /// Figures of one run, in nanoseconds.
 type Figures = Value;
 
-fn perftest(port: u16, server: Option<&str>) -> Command {
-    let mut command = Command::new("ib_read_lat");
-    command.args(format!("-d rxe0 -x 1 -F -s 8 -n {COUNT} -p {port}").split_whitespace()).args(server);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
 /// One run of perftest, server and client.
 fn perftest_figures(port: u16) -> Figures {
-    let server = Background(perftest(port, None).spawn().expect("ib_read_lat runs"));
-    let until = Instant::now() + LONGEST;
-    // It says nowhere that it listens; a connection that is refused costs it nothing.
-    let report = loop {
-        let client = Background(perftest(port, Some("10.0.0.1")).spawn().expect("ib_read_lat runs"));
-        let (code, stdout, stderr) = client.wait(LONGEST);
-        if code == 0 {
-            break stdout;
-        }
-        assert!(Instant::now() < until, "ib_read_lat: {code}: {stdout}{stderr}");
-        thread::sleep(Duration::from_millis(200));
-    };
-    let (code, stdout, stderr) = server.wait(LONGEST);
-    assert_eq!(code, 0, "the server of ib_read_lat: {stdout}{stderr}");
-    parse_perftest(&report)
-}
-
-/// Reads the one row of a report: bytes, iterations, then microseconds in the order of the names below.
-fn parse_perftest(report: &str) -> Figures {
-    let row = report.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).find(|row| {
-        row.len() == 9 && row[0] == "8" && row[1] == COUNT.to_string() // The title has words in these places.
-    });
-    let row = row.unwrap_or_else(|| panic!("no row of figures: {report}"));
-    let names = ["min", "max", "p50", "mean", "stdev", "p99", "p99.9"];
-    let nanoseconds = row[2..].iter().map(|word| word.parse::<f64>().expect("a number of microseconds") * 1000.0);
-    names.iter().zip(nanoseconds).map(|(name, value)| (name.to_string(), json!(value))).collect::<Value>()
+    let tool = "ib_read_lat";
+    let server = Background(perftest::command(tool, port, COUNT, None).spawn().expect("perftest is installed"));
+    let figures = perftest::measure(tool, port, COUNT, "10.0.0.1");
+    let (code, stdout, stderr) = server.wait(Duration::from_secs(60));
+    assert_eq!(code, 0, "the server of {tool}: {stdout}{stderr}");
+    FIGURES.iter().zip(figures).map(|(name, value)| (name.to_string(), json!(value))).collect()
 }
 
 /// One run of `rdma-read`.
@@ -79,9 +51,9 @@ fn the_median_row_of_a_perftest_report_is_read() {
     let report = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   \
         99% percentile[usec]   99.9% percentile[usec] \n 8       1000          41.50          900.12       53.25  \
         60.00  12.50  99.00  800.00\n";
-    let figures = parse_perftest(report);
-    assert_eq!((figures["min"].as_f64(), figures["p50"].as_f64()), (Some(41500.0), Some(53250.0)));
-    assert_eq!(figures["p99"].as_f64(), Some(99000.0));
+    let figures = perftest::parse(report, COUNT);
+    assert_eq!((FIGURES[P50], figures[P50]), ("p50", 53_250.0));
+    assert_eq!((FIGURES[5], figures[5], figures.len()), ("p99", 99_000.0, FIGURES.len()));
 }
 
 #[test]

@@ -174,3 +174,17 @@ fn a_wrong_value_is_a_fault() {
         assert!(!is_valid(&result), "{place} = {value} was accepted");
     }
 }
+
+#[test]
+fn each_of_the_slowest_commands_has_its_surroundings_however_short_the_run() {
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1) {
+        eprintln!("skipped: with one processor nobody looks on");
+        return;
+    }
+    for count in [1, 100] {
+        let result = measured(&format!("--engine null --count {count} --warmup 0"));
+        for outlier in result["points"][0]["outliers"].as_array().unwrap() {
+            assert!(outlier["nearby"]["window_ns"].as_f64() > outlier["latency_ns"].as_f64(), "{outlier}");
+        }
+    }
+}

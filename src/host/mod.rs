@@ -6,12 +6,15 @@
 //! error: a missing fact must not end a measurement.
 
 pub mod block;
+mod counters;
 pub mod cpu;
 mod cpu_set;
 pub mod facts;
 pub mod filesystem;
 pub mod in_use;
+mod interference;
 pub mod memory;
+mod nearby;
 pub mod quiet;
 pub mod rdma;
 mod sysfs;
@@ -21,11 +24,14 @@ pub mod usage;
 pub(crate) mod fake;
 
 pub use block::BlockDevice;
+pub use counters::{DeviceCounters, Trouble};
 pub use cpu::Cpus;
 pub use cpu_set::{CpuSet, MAX_CPUS};
 pub use facts::HostFacts;
 pub use filesystem::Filesystem;
+pub use interference::increases;
 pub use memory::Memory;
+pub use nearby::{Cause, Moment, Nearby, Watch};
 pub use quiet::Quiet;
 pub use sysfs::Sysfs;
 pub use usage::{Usage, UsageDelta};

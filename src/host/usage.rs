@@ -1,10 +1,15 @@
 //! What happened to the measuring thread and to its CPU between two moments.
 //!
-//! Take both moments outside the measuring loop and on the measuring thread: one look reads two files whose length grows
+//! Take both moments outside the measuring loop and on the measuring thread: one look reads files whose length grows
 //! with the machine. Its own cost is not in the difference for the thread's times and counts, but interrupts and steal
 //! are those of the CPU for a few microseconds more than the thread's window.
 
-use super::Sysfs;
+use std::{fs::File, os::unix::fs::FileExt};
+
+use super::{
+    Sysfs,
+    interference::{Interference, InterferenceDelta, difference},
+};
 use crate::error::{Error, Result};
 use nix::sys::{
     resource::{UsageWho, getrusage},
@@ -18,8 +23,9 @@ pub struct Usage {
     /// Before and after the files were read: a difference runs from the end of one look to the start of the next.
     opened: ThreadUsage,
     closed: ThreadUsage,
-    interrupts: Option<u64>,
-    steal_ns: Option<u64>,
+    run_queue_wait_ns: Option<u64>,
+    interference: Interference,
+    smi_count: Option<u64>,
 }
 
 /// What lies between two [`Usage`]s; the result's `cpu` object.
@@ -37,10 +43,15 @@ pub struct UsageDelta {
     pub minor_faults: u64,
     /// Page faults that waited for I/O.
     pub major_faults: u64,
+    /// Time that the thread could have run but the CPU ran others, in nanoseconds.
+    pub run_queue_wait_ns: Option<u64>,
     /// Interrupts of any kind on the CPU. `None` without a CPU or if the kernel doesn't show them.
     pub interrupts: Option<u64>,
-    /// Time that the hypervisor gave to others, in nanoseconds, in steps of the kernel's tick (mostly 10 ms).
-    pub steal_ns: Option<u64>,
+    /// Interrupts by name, and what the hypervisor took.
+    #[serde(flatten)]
+    pub interference: InterferenceDelta,
+    /// System management interrupts, which the kernel cannot see: Intel's MSR 0x34, read through the `msr` module by root.
+    pub smi_count: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,15 +79,17 @@ impl Usage {
     /// As [`Self::now`].
     pub fn read(sysfs: &Sysfs, cpu: Option<usize>) -> Result<Self> {
         let opened = ThreadUsage::now()?;
-        let interrupts = cpu.and_then(|cpu| count_interrupts(&sysfs.read("/proc/interrupts")?, cpu));
-        let steal_ns = cpu.and_then(|cpu| steal_ns(sysfs, cpu));
-        Ok(Self { opened, closed: ThreadUsage::now()?, interrupts, steal_ns })
+        let interference = cpu.map(|cpu| Interference::read(sysfs, cpu)).unwrap_or_default();
+        let smi_count = cpu.and_then(|cpu| smi_count(sysfs, cpu));
+        let run_queue_wait_ns = run_queue_wait_ns(sysfs, "/proc/thread-self");
+        Ok(Self { opened, closed: ThreadUsage::now()?, run_queue_wait_ns, interference, smi_count })
     }
 
     /// What happened since `earlier`, which must be of the same thread and CPU. A counter that went backwards (the
     /// kernel's steal time can, by a tick) counts as unchanged.
     pub fn since(&self, earlier: &Self) -> UsageDelta {
         let (to, from) = (&self.opened, &earlier.closed);
+        let interference = self.interference.since(&earlier.interference);
         UsageDelta {
             user_ns: to.user_ns.saturating_sub(from.user_ns),
             system_ns: to.system_ns.saturating_sub(from.system_ns),
@@ -84,8 +97,10 @@ impl Usage {
             involuntary_switches: to.involuntary_switches.saturating_sub(from.involuntary_switches),
             minor_faults: to.minor_faults.saturating_sub(from.minor_faults),
             major_faults: to.major_faults.saturating_sub(from.major_faults),
-            interrupts: difference(self.interrupts, earlier.interrupts),
-            steal_ns: difference(self.steal_ns, earlier.steal_ns),
+            run_queue_wait_ns: difference(self.run_queue_wait_ns, earlier.run_queue_wait_ns),
+            interrupts: interference.interrupts(),
+            interference,
+            smi_count: difference(self.smi_count, earlier.smi_count),
         }
     }
 }
@@ -114,41 +129,19 @@ fn unsigned(counter: libc::c_long) -> u64 {
     u64::try_from(counter).unwrap_or(0)
 }
 
-fn difference(later: Option<u64>, earlier: Option<u64>) -> Option<u64> {
-    Some(later?.saturating_sub(earlier?))
+/// Time that the task in `folder` waited for a processor, in nanoseconds, from the second field of its `schedstat`.
+pub(super) fn run_queue_wait_ns(sysfs: &Sysfs, folder: &str) -> Option<u64> {
+    sysfs.read(&format!("{folder}/schedstat"))?.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Sums the column of `cpu` in the text of `/proc/interrupts`, which has columns for online CPUs only.
-fn count_interrupts(text: &str, cpu: usize) -> Option<u64> {
-    let mut lines = text.lines();
-    let columns: Vec<&str> = lines.next()?.split_whitespace().collect();
-    let title = format!("CPU{cpu}");
-    let column = columns.iter().position(|column| *column == title)?;
-    let counts = lines.filter_map(|line| {
-        let (label, counts) = line.split_once(':')?;
-        // Counts of the whole machine stand in the first column as if they were CPU 0's.
-        if matches!(label.trim(), "ERR" | "Err" | "MIS") {
-            return None;
-        }
-        let counts: Vec<u64> = counts.split_whitespace().map_while(|count| count.parse().ok()).collect();
-        if counts.len() < columns.len() { None } else { counts.get(column).copied() }
-    });
-    Some(counts.fold(0, u64::saturating_add))
-}
-
-/// The stolen time of `cpu` from `/proc/stat`, which counts in the user-visible tick of the auxiliary vector.
-fn steal_ns(sysfs: &Sysfs, cpu: usize) -> Option<u64> {
-    const STEAL: usize = 8;
-    let title = format!("cpu{cpu}");
-    let stat = sysfs.read("/proc/stat")?;
-    let fields = stat.lines().map(|line| line.split_whitespace());
-    let ticks: u64 = fields
-        .filter_map(|mut fields| if fields.next()? == title { fields.nth(STEAL - 1) } else { None })
-        .next()?
-        .parse()
-        .ok()?;
-    let ticks_per_second = sysfs.auxiliary(libc::AT_CLKTCK)?;
-    ticks.checked_mul(1_000_000_000)?.checked_div(ticks_per_second)
+/// The count of system management interrupts since the machine was reset.
+fn smi_count(sysfs: &Sysfs, cpu: usize) -> Option<u64> {
+    const MSR_SMI_COUNT: u64 = 0x34;
+    let registers = File::open(sysfs.path(&format!("/dev/cpu/{cpu}/msr"))).ok()?;
+    let mut value = [0; 8];
+    registers.read_exact_at(&mut value, MSR_SMI_COUNT).ok()?;
+    // The upper half is reserved.
+    Some(u64::from_ne_bytes(value) & u64::from(u32::MAX))
 }
 
 #[cfg(test)]
@@ -156,62 +149,41 @@ mod tests {
     use super::*;
     use crate::host::{cpu, fake::Tree};
 
-    const INTERRUPTS: &str = "            CPU0       CPU2\n\
-        \x20 0:         33          1   IO-APIC   2-edge      timer\n\
-        \x20NMI:          5          7   Non-maskable interrupts\n\
-        \x20LOC:    1000000    2000000   Local timer interrupts\n\
-        \x20ERR:          9\n\
-        \x20MIS:          9\n";
-
-    fn tick(ticks_per_second: usize) -> Vec<u8> {
-        [libc::AT_PAGESZ as usize, 4096, libc::AT_CLKTCK as usize, ticks_per_second, 0, 0]
-            .iter()
-            .flat_map(|word| word.to_ne_bytes())
-            .collect()
-    }
-
-    #[test]
-    fn interrupts_are_summed_by_the_title_of_the_column() {
-        assert_eq!(count_interrupts(INTERRUPTS, 0), Some(1_000_038));
-        assert_eq!(count_interrupts(INTERRUPTS, 2), Some(2_000_008));
-        assert_eq!(count_interrupts(INTERRUPTS, 1), None);
-        assert_eq!(count_interrupts("", 0), None);
-    }
-
-    #[test]
-    fn counts_of_the_whole_machine_are_not_those_of_a_single_cpu() {
-        let text = "           CPU0\n  1:         10   IO-APIC   1-edge\nERR:          3\nMIS:          4\n";
-        assert_eq!(count_interrupts(text, 0), Some(10));
-    }
-
-    #[test]
-    fn steal_is_scaled_by_the_tick() {
-        let stat = "cpu  0 0 0 0 0 0 0 99 0 0\ncpu1 1 2 3 4 5 6 7 42 0 0\ncpu10 0 0 0 0 0 0 0 1 0 0\nctxt 7\n";
-        let tree = Tree::new().file("/proc/stat", stat).bytes("/proc/self/auxv", &tick(100));
-        assert_eq!(steal_ns(&tree.sysfs(), 1), Some(420_000_000));
-        assert_eq!(steal_ns(&tree.sysfs(), 10), Some(10_000_000));
-        assert_eq!(steal_ns(&tree.sysfs(), 0), None);
-        let odd = Tree::new().file("/proc/stat", stat).bytes("/proc/self/auxv", &tick(0));
-        assert_eq!(steal_ns(&odd.sysfs(), 1), None);
-        assert_eq!(steal_ns(&Tree::new().file("/proc/stat", "cpu1 1 2 3\n").sysfs(), 1), None);
-    }
-
     #[test]
     fn a_cpu_without_files_has_null_counters() {
         let sysfs = Tree::new().sysfs();
         let (earlier, later) = (Usage::read(&sysfs, Some(0)).unwrap(), Usage::read(&sysfs, Some(0)).unwrap());
         let json = serde_json::to_value(later.since(&earlier)).unwrap();
-        assert!(json["interrupts"].is_null() && json["steal_ns"].is_null());
-        assert_eq!(json.as_object().unwrap().len(), 8);
+        for key in
+            ["interrupts", "interrupts_by_name", "softirqs_by_name", "steal_ns", "run_queue_wait_ns", "smi_count"]
+        {
+            assert!(json[key].is_null(), "{key}");
+        }
+        assert_eq!(json.as_object().unwrap().len(), 12);
     }
 
     #[test]
     fn a_counter_that_went_backwards_counts_as_unchanged() {
         let sysfs = Tree::new().sysfs();
-        let earlier = Usage { steal_ns: Some(20), interrupts: Some(5), ..Usage::read(&sysfs, None).unwrap() };
-        let later = Usage { steal_ns: Some(10), interrupts: Some(9), ..earlier.clone() };
-        let delta = later.since(&earlier);
-        assert_eq!((delta.steal_ns, delta.interrupts), (Some(0), Some(4)));
+        let earlier = Usage { run_queue_wait_ns: Some(20), ..Usage::read(&sysfs, None).unwrap() };
+        let later = Usage { run_queue_wait_ns: Some(10), ..earlier.clone() };
+        assert_eq!(later.since(&earlier).run_queue_wait_ns, Some(0));
+    }
+
+    #[test]
+    fn the_smi_count_is_the_register_of_its_number() {
+        let mut registers = vec![0; 0x34];
+        registers.extend([7, 0, 0, 0, 9, 9, 9, 9, 1]);
+        let tree = Tree::new().bytes("/dev/cpu/3/msr", &registers);
+        assert_eq!((smi_count(&tree.sysfs(), 3), smi_count(&tree.sysfs(), 0)), (Some(7), None));
+        assert_eq!(smi_count(&Tree::new().bytes("/dev/cpu/3/msr", &registers[..0x36]).sysfs(), 3), None);
+    }
+
+    #[test]
+    fn a_wait_for_the_cpu_is_read_from_the_tasks_own_file() {
+        let tree = Tree::new().file("/proc/thread-self/schedstat", "1000 2345 67\n").file("/proc/7/schedstat", "5\n");
+        assert_eq!(run_queue_wait_ns(&tree.sysfs(), "/proc/thread-self"), Some(2345));
+        assert_eq!(run_queue_wait_ns(&tree.sysfs(), "/proc/7"), None);
     }
 
     #[test]

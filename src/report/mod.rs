@@ -4,6 +4,7 @@ pub mod calibration;
 pub mod json;
 pub mod output;
 pub mod result;
+mod tail;
 pub mod text;
 pub mod warning;
 

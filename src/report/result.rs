@@ -121,6 +121,9 @@ pub struct Point {
     pub throughput: Throughput,
     /// What happened to the measuring thread and its processor.
     pub cpu: CpuUse,
+    /// Counters of the device that rose over the point, by the driver's names; others' commands are in them. Null for engines
+    /// without a device that counts.
+    pub device_counters: Option<BTreeMap<String, u64>>,
     /// Memory in use.
     pub memory: MemoryUse,
     /// Whether the bytes of the last command were checked, and what came of it.

@@ -2,11 +2,14 @@
 
 use std::fmt::{self, Write};
 
-use super::result::{Config, EndedBy, Point, RunResult, Verified};
+use super::{
+    result::{Config, EndedBy, Point, RunResult, Verified},
+    tail,
+};
 use crate::{
     engine::{BlockGranted, BlockOptions, Convention, Granted, RdmaGranted},
     host::{Quiet, quiet::Refused},
-    stats::{Summary, Tail},
+    stats::Summary,
     timing::Source,
     units::{format_count, format_ns, format_size},
 };
@@ -94,9 +97,7 @@ fn write_point(text: &mut String, point: &Point) -> fmt::Result {
         ("submit", point.submit_ns.as_ref()),
         ("wait", point.wait_ns.as_ref()),
     ]));
-    if let Some(tail) = &point.tail {
-        write_tail(text, tail)?;
-    }
+    tail::write(text, point)?;
     if let Some(block) = &point.config.block {
         return write_checked(text, point, block);
     }
@@ -109,18 +110,6 @@ fn write_point(text: &mut String, point: &Point) -> fmt::Result {
         Verified::NotApplicable => {}
     }
     Ok(())
-}
-
-/// What the machine alone would have done to the slowest commands.
-fn write_tail(text: &mut String, tail: &Tail) -> fmt::Result {
-    let (commands, percentile) = (format_count(tail.commands), tail.percentile);
-    let explained = 100.0 * tail.explained_fraction;
-    write!(text, "\nOf the {commands} commands above p{percentile}, this CPU's own gaps as heard before the run ")?;
-    if tail.gaps_heard == 0 {
-        writeln!(text, "explain none (one gap would be {:.0} %).", 100.0 * tail.resolution_fraction)
-    } else {
-        writeln!(text, "would make {explained:.0} % by themselves.")
-    }
 }
 
 /// What became of the data of a block engine, and of the commands that failed.

@@ -27,11 +27,7 @@ pub(super) struct Made {
 /// Computes every figure of a point.
 pub(super) fn point<S: Stamped>(job: &Job, samples: &[S], made: Made, end: End, cpu: CpuUse) -> Point {
     let plan = job.plan;
-    let convention = plan.convention();
-    let scale = match convention {
-        Convention::HalfRoundTrip => Scale::halved(job.ticks_per_ns),
-        _ => Scale::of(job.ticks_per_ns),
-    };
+    let (convention, scale) = (plan.convention(), scale(job));
     let latencies = sorted(samples, |sample| sample.stop() - sample.start());
     let phase = |ticks: fn(&S, u64) -> u64| {
         let of = |sample: &S| ticks(sample, sample.submitted().unwrap_or(sample.start()));
@@ -63,6 +59,7 @@ pub(super) fn point<S: Stamped>(job: &Job, samples: &[S], made: Made, end: End, 
         throughput: throughput(samples, made.bs_bytes, job.ticks_per_ns, windowed_rate(&timeline)),
         timeline,
         cpu,
+        device_counters: None,
         memory: MemoryUse {
             buffer_bytes: made.granted.buffer.as_ref().map_or(0, |buffer| buffer.bytes),
             sample_bytes: plan.capacity * size_of::<S>() as u64,
@@ -75,6 +72,14 @@ pub(super) fn point<S: Stamped>(job: &Job, samples: &[S], made: Made, end: End, 
         ended_by,
         ended_because: None,
         samples_file: None,
+    }
+}
+
+/// Ticks in a nanosecond of what is reported.
+pub(super) fn scale(job: &Job) -> Scale {
+    match job.plan.convention() {
+        Convention::HalfRoundTrip => Scale::halved(job.ticks_per_ns),
+        _ => Scale::of(job.ticks_per_ns),
     }
 }
 

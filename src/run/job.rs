@@ -12,6 +12,7 @@ use super::{
     Placed, Signals,
     figures::{self, Made},
     monitor::Monitor,
+    surroundings::Surroundings,
 };
 use crate::{
     engine::{Engine, Fault, Granted},
@@ -35,7 +36,7 @@ pub(crate) struct Job<'a> {
     pub source: Source,
     pub ticks_per_ns: f64,
     pub instrument: &'a Instrument,
-    signals: &'a Signals,
+    pub signals: &'a Signals,
     progress: bool,
 }
 
@@ -127,12 +128,13 @@ impl Ready<'_> {
             peer: self.peer,
             cpus: &self.job.placed.others,
         };
+        let mut surroundings = Surroundings::begin(self.job, &self.granted, C::now);
         let finished = AtomicBool::new(false);
         let (measured, peer_failure) = std::thread::scope(|scope| {
             let watcher = std::thread::Builder::new().name("monitor".into());
             let (away, started) = mpsc::channel();
             let watcher = watcher
-                .spawn_scoped(scope, || monitor.watch(&finished, away))
+                .spawn_scoped(scope, || monitor.watch(&finished, surroundings.moments.as_mut(), away))
                 .map_err(|source| Error::call("monitor", "pthread_create", source, ""))?;
             // It begins on this processor, where it would not get away from a thread of real-time priority.
             let _ = started.recv();
@@ -165,6 +167,7 @@ impl Ready<'_> {
         let made = Made { granted: self.granted, bs_bytes: self.bs_bytes, verifiable: self.prepare_last.is_some() };
         let mut point = figures::point(self.job, samples, made, end, CpuUse { usage, migrated });
         point.errors.extend(figures::failed_commands(failed));
+        surroundings.explain(self.job, &mut point, samples);
         if last_completed {
             point.verified = Verified::Yes; // Until a check at either end says otherwise.
         }

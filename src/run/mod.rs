@@ -10,6 +10,7 @@ mod figures;
 mod fill;
 mod instrument;
 mod job;
+mod moments;
 mod monitor;
 mod quiet;
 #[cfg(feature = "rdma")]
@@ -17,6 +18,7 @@ mod rdma;
 #[cfg(feature = "rdma")]
 pub mod serve;
 mod signals;
+mod surroundings;
 mod warnings;
 
 use std::{

@@ -10,7 +10,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::Signals;
+use super::{Signals, moments::Moments};
 use crate::{
     error::Error,
     host::{CpuSet, cpu},
@@ -62,9 +62,9 @@ struct Seen {
 }
 
 impl Monitor<'_> {
-    /// Watches until `finished`; returns why the other end is gone, if it is. Says by `away` that it has left the measuring
-    /// processor.
-    pub fn watch(&self, finished: &AtomicBool, away: Sender<()>) -> Option<Error> {
+    /// Watches until `finished`, and takes looks; returns why the other end is gone, if it is. Says by `away` that it has left
+    /// the measuring processor.
+    pub fn watch(&self, finished: &AtomicBool, mut moments: Option<&mut Moments>, away: Sender<()>) -> Option<Error> {
         if !self.cpus.is_empty() {
             // Running on the measuring processor would only disturb; it is no reason to give up.
             let _ = cpu::restrict_current(self.cpus);
@@ -73,9 +73,17 @@ impl Monitor<'_> {
         let now = Instant::now();
         let mut seen =
             Seen { started: now, done: 0, moved: now, stopping: None, beat: now, bar: None, peer_failure: None };
-        while !finished.load(Relaxed) {
-            std::thread::park_timeout(TICK);
-            if finished.load(Relaxed) {
+        loop {
+            let slept = Instant::now();
+            if !finished.load(Relaxed) {
+                std::thread::park_timeout(TICK);
+            }
+            let ends = finished.load(Relaxed);
+            // Also at the end, however short the run was: what comes after the last look is not seen.
+            if let Some(moments) = &mut moments {
+                moments.look(slept.elapsed().saturating_sub(TICK), self.signals.was_stopped());
+            }
+            if ends {
                 break;
             }
             self.tick(&mut seen);

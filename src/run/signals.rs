@@ -1,4 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP: the first one asks for a partial result, the second one ends the process at once.
+//! SIGINT, SIGTERM and SIGHUP: the first one asks for a partial result, the second one ends the process at once. SIGCONT
+//! tells that the process had been stopped.
 
 use std::sync::{
     Arc,
@@ -6,7 +7,7 @@ use std::sync::{
 };
 
 use signal_hook::{
-    consts::{SIGHUP, SIGINT, SIGTERM},
+    consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM},
     flag,
 };
 
@@ -16,10 +17,11 @@ use crate::{
     measure::Stop,
 };
 
-/// The signals that ask for an end, as flags.
+/// The signals that came, as flags.
 #[derive(Debug)]
 pub struct Signals {
     received: Arc<AtomicUsize>,
+    continued: Arc<AtomicBool>,
 }
 
 impl Signals {
@@ -41,7 +43,15 @@ impl Signals {
                 .and_then(|_| flag::register_usize(signal, Arc::clone(&received), signal as usize))
                 .map_err(|source| Error::call(format!("signal {signal}"), "sigaction", source, ""))?;
         }
-        Ok(Self { received })
+        let continued = Arc::new(AtomicBool::new(false));
+        flag::register(SIGCONT, Arc::clone(&continued))
+            .map_err(|source| Error::call("SIGCONT", "sigaction", source, ""))?;
+        Ok(Self { received, continued })
+    }
+
+    /// Whether the process was stopped and continued since the last time that this was asked.
+    pub fn was_stopped(&self) -> bool {
+        self.continued.swap(false, Relaxed)
     }
 
     /// The signal that came, as a reason to stop.

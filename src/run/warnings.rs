@@ -3,7 +3,7 @@
 use super::Placed;
 use crate::{
     engine::{BlockGranted, EngineKind},
-    host::HostFacts,
+    host::{HostFacts, Trouble},
     measure::Noise,
     report::{
         RunResult, Warning,
@@ -109,6 +109,11 @@ fn of_point(point: &Point, warn: &mut impl FnMut(&str, String)) {
     }
     if let Some(lost) = point.errors.get("lost_messages") {
         warn("lost-messages", format!("{lost} messages never arrived; their commands are in the figures as sent"));
+    }
+    let counted = point.device_counters.iter().flatten().filter(|(name, _)| Trouble::of(name).is_some());
+    let counted: Vec<_> = counted.map(|(name, count)| format!("{name} {count}")).collect();
+    if !counted.is_empty() {
+        warn("device-trouble", format!("the device counted errors or repetitions: {}", counted.join(", ")));
     }
     if let Some(block) = &point.granted.block {
         of_block(point, block, warn);

@@ -8,13 +8,16 @@ use super::{
     Scale,
     summary::{nearest_rank, round_picoseconds, supported},
 };
-use crate::timing::Stamps;
+use crate::{
+    host::{Cause, Nearby},
+    timing::Stamps,
+};
 
 /// Windows that a run is divided into.
 const WINDOWS: u64 = 100;
 
 /// One of the largest samples.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outlier {
     /// Index of the command, from 0.
     pub index: u64,
@@ -22,6 +25,10 @@ pub struct Outlier {
     pub at_ns: f64,
     /// How long it took, in nanoseconds.
     pub latency_ns: f64,
+    /// What changed around it; null where nobody looked.
+    pub nearby: Option<Nearby>,
+    /// What may have caused it; null if nothing that was counted could have taken that long.
+    pub cause: Option<Cause>,
 }
 
 /// The commands that began within one hundredth of the run.
@@ -69,6 +76,8 @@ pub fn outliers<S: Stamps>(samples: &[S], most: usize, scale: Scale) -> Vec<Outl
         index: index as u64,
         at_ns: round_picoseconds((samples[index].start() - origin) as f64 / scale.time),
         latency_ns: round_picoseconds(latency as f64 / scale.latency),
+        nearby: None,
+        cause: None,
     };
     largest.into_sorted_vec().into_iter().map(outlier).collect()
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // Each test binary uses its own part.
 
 pub mod block;
+pub mod perftest;
 
 use std::{
     fs,
