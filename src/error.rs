@@ -109,6 +109,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Exit code of a process that SIGINT ended after its partial result was written.
 pub const EXIT_INTERRUPTED: u8 = 130;
+/// Exit code of a process that SIGHUP ended after its partial result was written.
+pub const EXIT_HUNG_UP: u8 = 129;
 /// Exit code of a process that SIGTERM ended after its partial result was written.
 pub const EXIT_TERMINATED: u8 = 143;
 

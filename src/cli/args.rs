@@ -15,7 +15,7 @@ use crate::{
 ///
 /// Without a subcommand it measures. Sizes: k K Ki KiB = 1024, kB KB = 1000, the same for M and G.
 /// Times: ns us ms s m h. Exit codes: 0 done, 1 failed, 2 usage, 3 slower, 4 not to be told, 77 this
-/// machine lacks what the engine needs, 130/143 interrupted (the partial result is written).
+/// machine lacks what the engine needs, 130/143/129 interrupted (the partial result is written).
 #[derive(Debug, Parser)]
 #[command(name = "lat-probe", version, args_conflicts_with_subcommands = true, max_term_width = 100)]
 pub(super) struct Cli {
@@ -55,6 +55,9 @@ pub(super) struct CalibrateArgs {
     /// How long to listen to the machine
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     pub window: Duration,
+    /// Quiet the machine meanwhile, as for a measurement
+    #[arg(long)]
+    pub quiet: bool,
     /// What stdout shows
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     pub format: FormatArg,
@@ -135,6 +138,9 @@ pub(super) struct MeasureArgs {
     /// Put buffers into 2 MiB pages
     #[arg(long)]
     pub hugepages: bool,
+    /// Quiet the machine while measuring, as far as allowed: idle states, memory, priority, interrupts
+    #[arg(long)]
+    pub quiet: bool,
     #[command(flatten)]
     pub block: BlockArgs,
     #[command(flatten)]

@@ -81,7 +81,8 @@ fn run_file(arguments: &RunArgs, matches: &ArgMatches) -> Result<u8> {
 }
 
 fn calibrate(arguments: CalibrateArgs) -> Result<u8> {
-    let options = Calibrate { clock: spec::clock(arguments.clock), cpu: arguments.cpu, window: arguments.window };
+    let CalibrateArgs { cpu, window, quiet, .. } = arguments;
+    let options = Calibrate { clock: spec::clock(arguments.clock), cpu, window, quiet };
     let reporting = Reporting { format: format(arguments.format), output: arguments.output, ..Reporting::default() };
     show(run::calibrate(&options, &reporting)?)
 }

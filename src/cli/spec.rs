@@ -42,6 +42,7 @@ pub(super) fn spec(arguments: MeasureArgs) -> Result<Spec> {
         peer,
         token,
         hugepages: arguments.hugepages,
+        quiet: arguments.quiet,
         rdma: rdma_spec(arguments.rdma)?,
         block: block_spec(arguments.block),
     })

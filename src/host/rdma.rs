@@ -108,6 +108,11 @@ impl fmt::Display for Gid {
 }
 
 impl RdmaDevice {
+    /// Whether the device is a driver without hardware, such as rdma_rxe, whose work is done by kernel threads.
+    pub fn is_software(&self) -> bool {
+        self.driver.is_none()
+    }
+
     /// Whether the device speaks iWARP, which connects through `rdma_cm` only.
     pub fn is_iwarp(&self) -> bool {
         self.node_type.as_deref().is_some_and(|kind| kind.starts_with("4:"))

@@ -14,6 +14,8 @@ pub enum Stop {
     Stalled,
     /// The other end is gone.
     PeerGone,
+    /// SIGHUP.
+    HangUp,
 }
 
 /// Written by the watching thread, read by the measuring one between chunks, and while a look finds no completion.
@@ -63,6 +65,7 @@ impl Control {
             2 => Some(Stop::Terminate),
             3 => Some(Stop::Stalled),
             4 => Some(Stop::PeerGone),
+            5 => Some(Stop::HangUp),
             _ => None,
         }
     }

@@ -57,6 +57,8 @@ pub struct Plan {
     pub peer: Option<PeerAddress>,
     /// What the other end wants to be shown.
     pub token: Option<String>,
+    /// Whether the machine is quieted while it is measured.
+    pub quiet: bool,
     /// Choices of the rdma engines.
     pub rdma: RdmaOptions,
     /// Choices of the block engines; none for others.
@@ -122,6 +124,7 @@ impl Plan {
             peer_cpu: spec.peer_cpu.map(|cpu| cpu_number("--peer-cpu", cpu)).transpose()?,
             peer: spec.peer,
             token: spec.token,
+            quiet: spec.quiet,
             rdma,
             block,
         })

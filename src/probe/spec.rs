@@ -30,6 +30,7 @@ pub struct Spec {
     pub peer: Option<PeerAddress>,
     pub token: Option<String>,
     pub hugepages: bool,
+    pub quiet: bool,
     pub rdma: RdmaSpec,
     pub block: BlockSpec,
 }
@@ -54,6 +55,7 @@ impl Spec {
             peer: None,
             token: None,
             hugepages: false,
+            quiet: false,
             rdma: RdmaSpec::default(),
             block: BlockSpec::default(),
         }

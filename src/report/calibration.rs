@@ -4,10 +4,14 @@ use std::fmt::{self, Write};
 
 use serde::Serialize;
 
-use super::{result::Tool, text::table, warning::Warning};
+use super::{
+    result::Tool,
+    text::{table, write_quiet},
+    warning::Warning,
+};
 use crate::{
     engine::EngineKind,
-    host::HostFacts,
+    host::{HostFacts, Quiet},
     measure::Noise,
     stats::Summary,
     timing::{ClockFacts, Source},
@@ -40,6 +44,8 @@ pub struct CalibrationReport {
     pub floors: Vec<Floor>,
     /// Gaps in a spin.
     pub noise: Noise,
+    /// What `--quiet` did; null where it was not asked for.
+    pub quiet: Option<Quiet>,
     /// Doubts.
     pub warnings: Vec<Warning>,
 }
@@ -133,6 +139,7 @@ fn write_report(text: &mut String, report: &CalibrationReport) -> fmt::Result {
     for (lower, count) in &noise.gaps {
         writeln!(text, "           {count:>9} from {} up to twice that", format_ns(*lower))?;
     }
+    write_quiet(text, report.quiet.as_ref())?;
     writeln!(text)?;
     let floors: Vec<_> = report.floors.iter().map(|floor| (floor.engine.name(), floor.latency_ns.as_ref())).collect();
     let mut rows = vec![("stamps", Some(&report.stamps.pair_ns))];

@@ -35,7 +35,9 @@ fn write_text(text: &mut String, comparison: &Comparison) -> fmt::Result {
         write_point(text, point)?;
         writeln!(text)?;
     }
-    write_differences(text, comparison)?;
+    if !others.is_empty() {
+        write_differences(text, comparison)?;
+    }
     for warning in &comparison.warnings {
         writeln!(text, "warning    {} [{}]", warning.message, warning.code)?;
     }

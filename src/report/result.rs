@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::warning::Warning;
 use crate::{
     engine::{BlockOptions, Completion, Convention, EngineKind, Granted, RdmaGranted, RdmaOptions, Rw},
-    host::{HostFacts, UsageDelta},
+    host::{HostFacts, Quiet, UsageDelta},
     measure::Noise,
     stats::{Histogram, Interval, Outlier, Summary, Tail, Window},
     timing::{ClockChoice, ClockFacts},
@@ -36,6 +36,8 @@ pub struct RunResult {
     pub clock: ClockFacts,
     /// What the instrument itself costs, and what the machine does to it.
     pub instrument: Instrument,
+    /// What `--quiet` did; null where it was not asked for.
+    pub quiet: Option<Quiet>,
     /// The other end, if there was one.
     pub peer: Option<PeerFacts>,
     /// One entry a measured point.
@@ -271,7 +273,7 @@ pub enum EndedBy {
     Duration,
     /// The room for samples was used up before the time was.
     Samples,
-    /// SIGINT or SIGTERM.
+    /// SIGINT, SIGTERM or SIGHUP.
     Signal,
     /// A failure.
     Error,

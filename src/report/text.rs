@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     engine::{BlockGranted, BlockOptions, Convention, Granted, RdmaGranted},
+    host::{Quiet, quiet::Refused},
     stats::Summary,
     timing::Source,
     units::{format_count, format_ns, format_size},
@@ -187,6 +188,7 @@ fn write_instrument(text: &mut String, result: &RunResult) -> fmt::Result {
         format_ns(noise.max_gap_ns),
         100.0 * noise.stolen_fraction
     )?;
+    write_quiet(text, result.quiet.as_ref())?;
     let cpus: Vec<_> = result.points.iter().flat_map(|point| &point.config.cpus).collect();
     if let Some(cpu) = cpus.first() {
         let kernel = result.host.kernel.as_deref().unwrap_or("unknown kernel");
@@ -195,6 +197,18 @@ fn write_instrument(text: &mut String, result: &RunResult) -> fmt::Result {
             write!(text, ", in a virtual machine ({hypervisor})")?;
         }
         writeln!(text)?;
+    }
+    Ok(())
+}
+
+/// What `--quiet` did: a line for all that is in force, and one for each refusal.
+pub(super) fn write_quiet(text: &mut String, quiet: Option<&Quiet>) -> fmt::Result {
+    let Some(quiet) = quiet else { return Ok(()) };
+    let applied: Vec<_> = quiet.applied.iter().map(|applied| applied.what).collect();
+    let applied = if applied.is_empty() { "nothing".into() } else { applied.join(", ") };
+    writeln!(text, "quiet      {applied}")?;
+    for Refused { what, reason } in &quiet.refused {
+        writeln!(text, "           not {what}: {reason}")?;
     }
     Ok(())
 }

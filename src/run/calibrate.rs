@@ -4,6 +4,7 @@ use std::{
     hint::spin_loop,
     io::Write,
     os::fd::AsRawFd,
+    slice,
     sync::atomic::{AtomicU64, Ordering::SeqCst},
     time::{Duration, Instant, SystemTime},
 };
@@ -13,7 +14,9 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use super::{
     Format, Outcome, Placed, Reporting, Signals, dispatch, finish_document, instrument,
     job::{Job, Shared},
-    place, timestamp, warnings,
+    measuring_cpus, place,
+    quiet::Quieted,
+    timestamp, warnings,
 };
 use crate::{
     engine::EngineKind,
@@ -47,6 +50,8 @@ pub struct Calibrate {
     pub cpu: Option<u64>,
     /// How long to listen to the machine.
     pub window: Duration,
+    /// Whether the machine is quieted meanwhile.
+    pub quiet: bool,
 }
 
 /// Calibrates, and writes the report.
@@ -57,12 +62,16 @@ pub fn calibrate(options: &Calibrate, reporting: &Reporting) -> Result<Outcome> 
     if options.window < Duration::from_millis(1) || options.window > Duration::from_secs(3600) {
         return Err(Error::usage("--window must be from 1ms to 1h"));
     }
-    let spec = Spec { clock: options.clock, cpu: options.cpu, ..Spec::of(EngineKind::Null) };
+    let spec = Spec { clock: options.clock, cpu: options.cpu, quiet: options.quiet, ..Spec::of(EngineKind::Null) };
     let plan = Plan::check(spec)?;
     let output = reporting.output.as_deref().map(OutputFile::open).transpose()?;
     let signals = Signals::install()?;
     let cpus = Cpus::read();
+    let quieted =
+        plan.quiet.then(|| Quieted::begin(slice::from_ref(&plan), &measuring_cpus(slice::from_ref(&plan), &cpus)));
     let placed = place(&plan, &cpus)?;
+    // Some of the floors are those of engines that a kernel thread may complete.
+    let quieted = quieted.map(Quieted::stay_fair);
     let started_at = timestamp(SystemTime::now());
     let clock = Calibration::begin(options.clock)?;
     let stamps = match clock.facts().source {
@@ -74,7 +83,9 @@ pub fn calibrate(options: &Calibrate, reporting: &Reporting) -> Result<Outcome> 
     let floors = floors(&clock, &signals, &placed)?;
     let host = HostFacts::read(&Sysfs::default(), Some(placed.cpu));
     let clock = clock.finish()?;
-    let warnings = warnings::of_machine(&clock, &host, &noise, &placed);
+    let (quiet, not_undone) = quieted.map(Quieted::end).unzip();
+    let mut warnings = warnings::of_machine(&clock, &host, &noise, &placed);
+    warnings.extend(not_undone.flatten());
     let report = CalibrationReport {
         schema: CALIBRATION_SCHEMA,
         tool: Tool::default(),
@@ -86,6 +97,7 @@ pub fn calibrate(options: &Calibrate, reporting: &Reporting) -> Result<Outcome> 
         sleep_ns,
         floors,
         noise,
+        quiet,
         warnings,
     };
     let document = json::to_string(&report)

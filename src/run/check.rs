@@ -10,6 +10,9 @@ use crate::host::{
 };
 use std::fmt::Write;
 
+#[path = "check_quiet.rs"]
+mod quiet;
+
 /// Locked memory below which even a small queue pair fails.
 const MEMLOCK_LEAST_BYTES: u64 = 1 << 20;
 /// Locked memory that is enough for the buffers of every default.
@@ -105,6 +108,7 @@ pub fn inspect(system: &System) -> Vec<Finding> {
         hypervisor(system),
         hugepages(&system.memory),
     ]);
+    findings.extend(quiet::findings(system));
     findings
 }
 

@@ -99,7 +99,7 @@ fn ended_by(end: End, by_time_alone: bool) -> EndedBy {
         End::Count if by_time_alone => EndedBy::Samples,
         End::Count => EndedBy::Count,
         End::Duration => EndedBy::Duration,
-        End::Stopped(Stop::Interrupt | Stop::Terminate) => EndedBy::Signal,
+        End::Stopped(Stop::Interrupt | Stop::Terminate | Stop::HangUp) => EndedBy::Signal,
         End::Stopped(Stop::Stalled | Stop::PeerGone) | End::Fault { .. } | End::Migrated { .. } => EndedBy::Error,
     }
 }

@@ -1,7 +1,10 @@
 //! One measured point, whatever the engine: stamps, counters, the verification command, and the figures from them.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    sync::{
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc,
+    },
     time::Duration,
 };
 
@@ -129,9 +132,12 @@ impl Ready<'_> {
         let finished = AtomicBool::new(false);
         let (measured, peer_failure) = std::thread::scope(|scope| {
             let watcher = std::thread::Builder::new().name("monitor".into());
+            let (away, started) = mpsc::channel();
             let watcher = watcher
-                .spawn_scoped(scope, || monitor.watch(&finished, surroundings.moments.as_mut()))
+                .spawn_scoped(scope, || monitor.watch(&finished, surroundings.moments.as_mut(), away))
                 .map_err(|source| Error::call("monitor", "pthread_create", source, ""))?;
+            // It begins on this processor, where it would not get away from a thread of real-time priority.
+            let _ = started.recv();
             let measured = Usage::now(Some(cpu)).and_then(|before| {
                 let taken = run::<E, C, S>(engine, &mut samples, limits, &control);
                 let usage = Usage::now(Some(cpu))?.since(&before);

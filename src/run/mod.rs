@@ -13,6 +13,7 @@ mod instrument;
 mod job;
 mod moments;
 mod monitor;
+mod quiet;
 #[cfg(feature = "rdma")]
 mod rdma;
 #[cfg(feature = "rdma")]
@@ -28,7 +29,7 @@ use std::{
 };
 
 use crate::{
-    error::{EXIT_INTERRUPTED, EXIT_TERMINATED, Error, Result},
+    error::{EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED, Error, Result},
     host::{CpuSet, Cpus, HostFacts, Sysfs, cpu},
     measure::Stop,
     probe::Plan,
@@ -47,6 +48,7 @@ pub use signals::Signals;
 
 use dispatch::Measured;
 use job::{Job, Shared};
+use quiet::Quieted;
 
 /// What stdout shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,19 +93,22 @@ pub struct Outcome {
 /// [`Outcome::failure`], beside a partial result.
 pub fn measure(plans: &[Plan], reporting: &Reporting) -> Result<Outcome> {
     let Some(first) = plans.first() else { return Err(Error::usage("there is nothing to measure")) };
-    if plans.iter().any(|plan| (plan.clock, plan.phases) != (first.clock, first.phases)) {
-        return Err(Error::usage("--clock and --phases must be the same for all measurements of one result"));
+    if plans.iter().any(|plan| (plan.clock, plan.phases, plan.quiet) != (first.clock, first.phases, first.quiet)) {
+        return Err(Error::usage("--clock, --phases and --quiet must be the same for all measurements of one result"));
     }
     let output = reporting.output.as_deref().map(OutputFile::open).transpose()?;
     let signals = Signals::install()?;
     let cpus = Cpus::read(); // Before this thread is pinned, which would hide the others.
+    let quieted = first.quiet.then(|| Quieted::begin(plans, &measuring_cpus(plans, &cpus)));
     let placed = place(first, &cpus)?;
+    let quieted = quieted.map(|quieted| quieted.raise(plans, &placed));
     let started_at = timestamp(SystemTime::now());
     let clock = Calibration::begin(first.clock)?;
     let instrument = instrument::measure(&clock, first.phases);
     let shared = Shared { signals: &signals, clock: &clock, instrument: &instrument, progress: reporting.progress };
     let (measured, failure) = measure_all(plans, &cpus, &shared)?;
     let clock = clock.finish()?;
+    let (quiet, not_undone) = quieted.map(Quieted::end).unzip();
     let mut result = RunResult {
         schema: SCHEMA,
         tool: Tool::default(),
@@ -113,6 +118,7 @@ pub fn measure(plans: &[Plan], reporting: &Reporting) -> Result<Outcome> {
         host: HostFacts::read(&Sysfs::default(), Some(placed.cpu)),
         clock,
         instrument,
+        quiet,
         peer: None,
         points: Vec::new(),
         warnings: Vec::new(),
@@ -122,6 +128,7 @@ pub fn measure(plans: &[Plan], reporting: &Reporting) -> Result<Outcome> {
         result.points.push(point);
     }
     result.warnings = warnings::of(&result, &placed);
+    result.warnings.extend(not_undone.flatten());
     finish(result, reporting, output, failure, signals.received())
 }
 
@@ -183,6 +190,7 @@ fn finish_document(
     let exit_code = match (&failure, stop) {
         (Some(error), _) => error.exit_code(),
         (None, Some(Stop::Terminate)) => EXIT_TERMINATED,
+        (None, Some(Stop::HangUp)) => EXIT_HUNG_UP,
         (None, Some(_)) => EXIT_INTERRUPTED,
         (None, None) => 0,
     };
@@ -200,8 +208,20 @@ pub(crate) struct Placed {
     pub others: CpuSet,
 }
 
-/// Chooses processors, near the device where there is one, and pins this thread, which is the measuring one.
+/// Chooses processors, and pins this thread, which is the measuring one.
 fn place(plan: &Plan, cpus: &Cpus) -> Result<Placed> {
+    let placed = choose(plan, cpus)?;
+    cpu::pin_current(placed.cpu)?;
+    Ok(placed)
+}
+
+/// The processors that the plans will be measured on, as far as they can be had.
+fn measuring_cpus(plans: &[Plan], cpus: &Cpus) -> CpuSet {
+    plans.iter().filter_map(|plan| choose(plan, cpus).ok()).map(|placed| placed.cpu).collect()
+}
+
+/// Chooses processors, near the device where there is one.
+fn choose(plan: &Plan, cpus: &Cpus) -> Result<Placed> {
     for (cpu, option) in [(plan.cpu, "--cpu"), (plan.peer_cpu, "--peer-cpu")] {
         if let Some(cpu) = cpu {
             cpus.check_usable(cpu, option)?;
@@ -214,7 +234,6 @@ fn place(plan: &Plan, cpus: &Cpus) -> Result<Placed> {
     let taken: CpuSet = [cpu].into_iter().collect();
     let peer_cpu = plan.peer_cpu.or_else(|| cpus.choose(near.as_ref(), &taken)).unwrap_or(cpu);
     let others = cpus.usable().without(&taken);
-    cpu::pin_current(cpu)?;
     Ok(Placed { cpu, peer_cpu, others })
 }
 

@@ -1,7 +1,10 @@
 //! The thread that watches a measurement from another processor: signals, stalls, the other end, progress.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    sync::{
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc::Sender,
+    },
     time::{Duration, Instant},
 };
 
@@ -59,12 +62,14 @@ struct Seen {
 }
 
 impl Monitor<'_> {
-    /// Watches until `finished`, and takes looks; returns why the other end is gone, if it is.
-    pub fn watch(&self, finished: &AtomicBool, mut moments: Option<&mut Moments>) -> Option<Error> {
+    /// Watches until `finished`, and takes looks; returns why the other end is gone, if it is. Says by `away` that it has left
+    /// the measuring processor.
+    pub fn watch(&self, finished: &AtomicBool, mut moments: Option<&mut Moments>, away: Sender<()>) -> Option<Error> {
         if !self.cpus.is_empty() {
             // Running on the measuring processor would only disturb; it is no reason to give up.
             let _ = cpu::restrict_current(self.cpus);
         }
+        let _ = away.send(()); // Who started this thread waits for it.
         let now = Instant::now();
         let mut seen =
             Seen { started: now, done: 0, moved: now, stopping: None, beat: now, bar: None, peer_failure: None };
@@ -118,7 +123,7 @@ impl Monitor<'_> {
     fn give_up(&self, seen: &mut Seen, stop: Stop, now: Instant) {
         let since = *seen.stopping.get_or_insert(now);
         let grace = match stop {
-            Stop::Interrupt | Stop::Terminate => GRACE,
+            Stop::Interrupt | Stop::Terminate | Stop::HangUp => GRACE,
             Stop::Stalled | Stop::PeerGone => Duration::ZERO,
         };
         if now - since.max(seen.moved) >= grace {

@@ -29,7 +29,7 @@ use crate::{
             wire::{EndpointInfo, Request, Verdict},
         },
     },
-    error::{EXIT_INTERRUPTED, EXIT_TERMINATED, Error, Result},
+    error::{EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED, Error, Result},
     host::{CpuSet, Cpus, Sysfs},
     measure::Stop,
     peer::{
@@ -106,6 +106,7 @@ pub fn serve(options: ServeOptions) -> Result<u8> {
     loop {
         match signals.received() {
             Some(Stop::Terminate) => return Ok(EXIT_TERMINATED),
+            Some(Stop::HangUp) => return Ok(EXIT_HUNG_UP),
             Some(_) => return Ok(EXIT_INTERRUPTED),
             None => {}
         }

@@ -1,5 +1,5 @@
-//! SIGINT and SIGTERM: the first one asks for a partial result, the second one ends the process at once. SIGCONT tells
-//! that the process had been stopped.
+//! SIGINT, SIGTERM and SIGHUP: the first one asks for a partial result, the second one ends the process at once. SIGCONT
+//! tells that the process had been stopped.
 
 use std::sync::{
     Arc,
@@ -7,12 +7,13 @@ use std::sync::{
 };
 
 use signal_hook::{
-    consts::{SIGCONT, SIGINT, SIGTERM},
+    consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM},
     flag,
 };
 
 use crate::{
-    error::{EXIT_INTERRUPTED, EXIT_TERMINATED, Error, Result},
+    error::{EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED, Error, Result},
+    host::Sysfs,
     measure::Stop,
 };
 
@@ -24,14 +25,18 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes over the signals for the rest of the process.
+    /// Takes over the signals for the rest of the process. SIGHUP stays ignored where `nohup` made it so.
     ///
     /// # Errors
     /// The errno of `sigaction`.
     pub fn install() -> Result<Self> {
         let received = Arc::new(AtomicUsize::new(0));
         let armed = Arc::new(AtomicBool::new(false));
-        for (signal, code) in [(SIGINT, EXIT_INTERRUPTED), (SIGTERM, EXIT_TERMINATED)] {
+        let ends = [(SIGINT, EXIT_INTERRUPTED), (SIGTERM, EXIT_TERMINATED), (SIGHUP, EXIT_HUNG_UP)];
+        for (signal, code) in ends {
+            if signal == SIGHUP && is_ignored(&Sysfs::default(), signal) {
+                continue;
+            }
             // The order matters: the first signal finds the shutdown not armed yet, and arms it.
             flag::register_conditional_shutdown(signal, i32::from(code), Arc::clone(&armed))
                 .and_then(|_| flag::register(signal, Arc::clone(&armed)))
@@ -54,7 +59,28 @@ impl Signals {
         match self.received.load(Relaxed) as i32 {
             SIGINT => Some(Stop::Interrupt),
             SIGTERM => Some(Stop::Terminate),
+            SIGHUP => Some(Stop::HangUp),
             _ => None,
         }
+    }
+}
+
+fn is_ignored(sysfs: &Sysfs, signal: i32) -> bool {
+    let status = sysfs.read("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake::Tree;
+
+    #[test]
+    fn a_signal_is_ignored_if_its_bit_is_set() {
+        let ignores = |mask: &str| is_ignored(&Tree::new().file("/proc/self/status", mask).sysfs(), SIGHUP);
+        assert!(ignores("Name:\tx\nSigIgn:\t0000000000001001\n"));
+        assert!(!ignores("SigIgn:\t0000000000001000\n"));
+        assert!(!ignores(""));
     }
 }

@@ -14,6 +14,7 @@ pub mod file;
 pub mod interrupt;
 pub mod memory;
 pub mod nvme;
+pub mod priority;
 #[cfg(feature = "rdma")]
 pub mod queue_pair;
 #[cfg(feature = "rdma")]

@@ -104,7 +104,7 @@ impl Adapter {
 
     /// Whether the device is a driver without hardware, whose latency is the processor's.
     pub fn is_software(&self) -> bool {
-        self.device.driver.is_none()
+        self.device.is_software()
     }
 }
 
