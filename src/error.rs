@@ -90,6 +90,20 @@ pub enum Error {
         /// Where it was found.
         to: usize,
     },
+
+    /// A command that makes a side of a comparison failed. Exit code 1.
+    #[error("{name}: `{command}` {ended}{output}")]
+    Hook {
+        /// The option, or that it makes a side.
+        name: &'static str,
+        /// The command.
+        command: String,
+        /// How it ended.
+        ended: String,
+        /// The end of what it printed, each line on one of its own.
+        output: String,
+    },
+
     /// The clock cannot be trusted. Exit code 1.
     #[error("clock: {0}")]
     Clock(String),

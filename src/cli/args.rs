@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::compare::CompareArgs;
+use super::{ab::AbArgs, compare::CompareArgs};
 use crate::{
     engine::EngineKind,
     peer::{Cidr, DEFAULT_PORT, PeerAddress},
@@ -35,6 +35,8 @@ pub(super) enum Command {
     Check,
     /// Measure the instrument and the machine: clock, floors of the loops, noise
     Calibrate(CalibrateArgs),
+    /// Make sides by commands, measure them in turn, and compare
+    Ab(Box<AbArgs>),
     /// Compare finished results, side against side, with a verdict
     Compare(CompareArgs),
     /// Carry out the measurements of a probe file

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::{
     report::comparison::Figure,
-    run::{Compare, ComparisonFormat, Format, MinEffect},
+    run::{Compare, ComparisonFormat, Format, Judging, LEVEL, MinEffect},
     units::parse_duration,
 };
 
@@ -15,12 +15,8 @@ pub(super) struct CompareArgs {
     /// Results, one side each: files by a quoted pattern, with a name if you like; the first side is the base
     #[arg(value_name = "[NAME=]FILES", required = true)]
     pub sides: Vec<String>,
-    /// Effects below this do not count, in percent of the base or as a time
-    #[arg(long, value_name = "PERCENT%|TIME", default_value = "1%", value_parser = parse_min_effect)]
-    pub min_effect: MinEffect,
-    /// Figures that the verdict and the exit code rest on: mean, p50, p90, p99, p99.9
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "p50", value_parser = parse_figure)]
-    pub judge: Vec<Figure>,
+    #[command(flatten)]
+    pub judging: JudgingArgs,
     /// Fail if a figure of the last side is above this, such as p99=20us; also for one side alone
     #[arg(long, value_name = "FIGURE=TIME", value_parser = parse_gate)]
     pub fail_above: Vec<(Figure, Duration)>,
@@ -35,6 +31,16 @@ pub(super) struct CompareArgs {
     pub junit: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct JudgingArgs {
+    /// Effects below this do not count, in percent of the base or as a time
+    #[arg(long, value_name = "PERCENT%|TIME", default_value = "1%", value_parser = parse_min_effect)]
+    pub min_effect: MinEffect,
+    /// Figures that the verdict and the exit code rest on: mean, p50, p90, p99, p99.9
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "p50", value_parser = parse_figure)]
+    pub judge: Vec<Figure>,
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum ComparisonFormatArg {
     Text,
@@ -43,15 +49,23 @@ pub(super) enum ComparisonFormatArg {
     Csv,
 }
 
+impl From<JudgingArgs> for Judging {
+    fn from(arguments: JudgingArgs) -> Self {
+        let mut figures: Vec<Figure> = Vec::new();
+        for figure in arguments.judge {
+            if !figures.contains(&figure) {
+                figures.push(figure); // One that is named twice is judged once.
+            }
+        }
+        Self { min_effect: arguments.min_effect, figures, level: LEVEL }
+    }
+}
+
 impl From<CompareArgs> for Compare {
     fn from(arguments: CompareArgs) -> Self {
-        let mut figures: Vec<Figure> = Vec::new();
-        // One that is named twice is judged once.
-        arguments.judge.into_iter().for_each(|figure| figures.extend((!figures.contains(&figure)).then_some(figure)));
         Self {
             sides: arguments.sides,
-            min_effect: arguments.min_effect,
-            figures,
+            judging: arguments.judging.into(),
             fail_above: arguments.fail_above,
             format: match arguments.format {
                 ComparisonFormatArg::Text => ComparisonFormat::Plain(Format::Text),

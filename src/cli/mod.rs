@@ -1,5 +1,6 @@
 //! Arguments as typed, and the exit code. What they mean is decided in [`crate::probe`].
 
+mod ab;
 mod args;
 mod compare;
 mod probe;
@@ -8,6 +9,7 @@ mod spec;
 use std::{
     collections::BTreeMap,
     io::{self, Write},
+    path::Path,
     process::ExitCode,
 };
 
@@ -16,10 +18,11 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use crate::{
     error::{Error, Result},
     host::Sysfs,
-    probe::Plan,
+    probe::{Plan, ProbeFile},
     run::{self, Calibrate, Fill, Format, Outcome, Reporting, check},
 };
 
+use ab::AbArgs;
 use args::{CalibrateArgs, Cli, Command, FillArgs, FormatArg, OutputArgs, ProgressArg, RunArgs, ServeArgs};
 use spec::spec;
 
@@ -50,6 +53,10 @@ fn dispatch(cli: Cli, matches: &ArgMatches) -> Result<u8> {
             Some((_, matches)) => run_file(&arguments, matches),
             None => Ok(0), // There is no command without its matches.
         },
+        Some(Command::Ab(arguments)) => match matches.subcommand() {
+            Some((_, matches)) => ab(*arguments, matches),
+            None => Ok(0), // As above.
+        },
         Some(Command::Serve(arguments)) => serve(arguments),
         Some(Command::Engines) => print(&run::engines::render()).map(|()| 0),
         Some(Command::Calibrate(arguments)) => calibrate(arguments),
@@ -62,22 +69,41 @@ fn dispatch(cli: Cli, matches: &ArgMatches) -> Result<u8> {
     }
 }
 
-/// Carries out a probe file. What its measurements need is said where one of them could not begin.
+/// Carries out a probe file.
 fn run_file(arguments: &RunArgs, matches: &ArgMatches) -> Result<u8> {
-    let (file, measurements) = probe::measurements(arguments, matches)?;
+    let (file, plans) = plans_of_file(&arguments.file, matches)?;
     let mut reporting = reporting(&arguments.measure.output);
-    reporting.label.get_or_insert(file.title);
+    reporting.label.get_or_insert_with(|| file.title.clone());
+    measure(&plans, &reporting).inspect_err(|error| say_needs(&arguments.file, &file, error))
+}
+
+/// The plans of a probe file, each error with the measurement that it is of.
+fn plans_of_file(path: &Path, matches: &ArgMatches) -> Result<(ProbeFile, Vec<Plan>)> {
+    let (file, measurements) = probe::measurements(path, matches)?;
     let named = |index: usize, error: Error| match error {
-        Error::Usage(why) => Error::Usage(format!("{}: measurement {}: {why}", arguments.file.display(), index + 1)),
+        Error::Usage(why) => Error::Usage(format!("{}: measurement {}: {why}", path.display(), index + 1)),
         error => error,
     };
     let plan = |(index, measurement)| spec(measurement).and_then(Plan::check).map_err(|error| named(index, error));
     let plans = measurements.into_iter().enumerate().map(plan).collect::<Result<Vec<_>>>()?;
-    measure(&plans, &reporting).inspect_err(|error| {
-        for command in file.setup.iter().filter(|_| !matches!(error, Error::Usage(_))) {
-            let _ = writeln!(io::stderr(), "lat-probe: {} needs: {command}", arguments.file.display());
-        }
-    })
+    Ok((file, plans))
+}
+
+/// What the measurements of a file need is said where one of them could not begin.
+fn say_needs(path: &Path, file: &ProbeFile, error: &Error) {
+    for command in file.setup.iter().filter(|_| !matches!(error, Error::Usage(_))) {
+        let _ = writeln!(io::stderr(), "lat-probe: {} needs: {command}", path.display());
+    }
+}
+
+fn ab(arguments: AbArgs, matches: &ArgMatches) -> Result<u8> {
+    let reporting = reporting(&arguments.measure.output);
+    let options = arguments.series.into();
+    let Some(path) = arguments.file else {
+        return show(run::ab(&options, &[Plan::check(spec(arguments.measure)?)?], &reporting)?);
+    };
+    let (file, plans) = plans_of_file(&path, matches)?;
+    show(run::ab(&options, &plans, &reporting).inspect_err(|error| say_needs(&path, &file, error))?)
 }
 
 fn calibrate(arguments: CalibrateArgs) -> Result<u8> {

@@ -1,9 +1,11 @@
 //! `lat-probe run FILE`: the measurements of a probe file, each as if it had been typed. Options behind the file's name
 //! take the place of the file's own.
 
+use std::path::Path;
+
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, parser::ValueSource};
 
-use super::args::{MeasureArgs, OutputArgs, RunArgs};
+use super::args::{MeasureArgs, OutputArgs};
 use crate::{
     error::{Error, Result},
     probe::{Options, ProbeFile},
@@ -13,7 +15,7 @@ use crate::{
 ///
 /// # Errors
 /// [`Error::Usage`] with the file, and the measurement and the option that are wrong.
-pub(super) fn measurements(arguments: &RunArgs, matches: &ArgMatches) -> Result<(ProbeFile, Vec<MeasureArgs>)> {
+pub(super) fn measurements(path: &Path, matches: &ArgMatches) -> Result<(ProbeFile, Vec<MeasureArgs>)> {
     let definition = MeasureArgs::augment_args(Command::new("measurement").no_binary_name(true));
     let output = OutputArgs::augment_args(Command::new("output"));
     let belongs_to_run = |id: &str| output.get_arguments().any(|argument| argument.get_id() == id);
@@ -21,7 +23,7 @@ pub(super) fn measurements(arguments: &RunArgs, matches: &ArgMatches) -> Result<
         let found = definition.get_arguments().find(|argument| argument.get_long() == Some(name))?;
         (!belongs_to_run(found.get_id().as_str())).then_some(found)
     };
-    let file = ProbeFile::read(&arguments.file, &|name| option(name).is_some())?;
+    let file = ProbeFile::read(path, &|name| option(name).is_some())?;
     let mut overrides = Options::new();
     for argument in definition.get_arguments() {
         let (id, Some(name)) = (argument.get_id().as_str(), argument.get_long()) else { continue };
@@ -47,7 +49,7 @@ pub(super) fn measurements(arguments: &RunArgs, matches: &ArgMatches) -> Result<
         all.push(parsed.map_err(|error| {
             let said = error.to_string();
             let first = said.lines().next().unwrap_or_default().trim_start_matches("error: ");
-            Error::Usage(format!("{}: measurement {}: {first}", arguments.file.display(), index + 1))
+            Error::Usage(format!("{}: measurement {}: {first}", path.display(), index + 1))
         })?);
     }
     Ok((file, all))

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use super::{block, spec::Spec};
 use crate::{
     engine::{BlockOptions, Completion, Convention, EngineKind, MAX_BS_BYTES, RdmaOptions, Transport, Verb},
@@ -66,6 +68,16 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// What makes this measurement another than any other, as JSON. The token, which is secret, is not in it.
+    pub fn facts(&self) -> Value {
+        json!({
+            "engine": self.engine, "bs_bytes": self.points, "count": self.count, "duration": self.duration,
+            "warmup": self.warmup, "completion": self.completion, "clock": self.clock, "phases": self.phases,
+            "half_rtt": self.half_rtt, "delay": self.delay, "cpu": self.cpu, "peer_cpu": self.peer_cpu,
+            "peer": self.peer.as_ref().map(ToString::to_string), "quiet": self.quiet, "rdma": self.rdma, "block": self.block,
+        })
+    }
+
     /// Checks a measurement as written.
     ///
     /// # Errors

@@ -118,6 +118,8 @@ impl Figure {
 pub struct SideFacts {
     /// Its name.
     pub name: String,
+    /// Whether it equals the first one, as a control.
+    pub control: bool,
     /// How many rounds it has.
     pub rounds: usize,
     /// Where they came from.
@@ -146,6 +148,8 @@ pub struct PointComparison {
 pub struct SidePoint {
     /// The side's name.
     pub name: String,
+    /// Whether it equals the first one, as a control.
+    pub control: bool,
     /// Median over rounds of the commands per second.
     pub ops_per_s: Option<f64>,
     /// Figures; those that not every round supports are left out.

@@ -148,6 +148,11 @@ fn write_differences(text: &mut String, comparison: &Comparison) -> fmt::Result 
     Ok(())
 }
 
+/// The table of a sweep, rows points and columns sides; empty for a single point.
+pub fn sweep(comparison: &Comparison) -> String {
+    if comparison.points.len() < 2 { String::new() } else { format!("\n{}", markdown(comparison)) }
+}
+
 /// Rows are points, columns the sides.
 pub fn markdown(comparison: &Comparison) -> String {
     let rows = table(comparison);

@@ -8,6 +8,7 @@ pub mod junit;
 pub mod output;
 pub mod read;
 pub mod result;
+pub mod series;
 mod tail;
 pub mod text;
 pub mod warning;

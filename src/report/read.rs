@@ -13,6 +13,17 @@ use crate::{
     stats::Summary,
 };
 
+/// One side of a comparison.
+#[derive(Debug)]
+pub struct Side {
+    /// Its name.
+    pub name: String,
+    /// Whether it equals the first one, as a control.
+    pub control: bool,
+    /// Its rounds.
+    pub rounds: Vec<Round>,
+}
+
 /// One finished run: a round of a comparison.
 #[derive(Clone, Debug)]
 pub struct Round {
@@ -59,20 +70,10 @@ pub struct PointKey {
 }
 
 impl Round {
-    /// Reads a result.
+    /// A round from a result.
     ///
     /// # Errors
-    /// [`Error::Usage`] with the file and what is wrong: not there, not JSON, another schema, a partial result, a missing or
-    /// impossible figure.
-    pub fn read(path: &Path) -> Result<Self> {
-        let origin = path.display().to_string();
-        Self::of(origin.clone(), parse(path, &origin)?, None)
-    }
-
-    /// A round from a document that is at hand.
-    ///
-    /// # Errors
-    /// As [`Round::read`].
+    /// [`Error::Usage`] with the file and what is wrong: another schema, a partial result, a missing or impossible figure.
     pub fn of(origin: String, document: Value, block: Option<u64>) -> Result<Self> {
         let wrong = |what: String| Error::usage(format!("{origin}: {what}"));
         require_schema(&origin, &document, SCHEMA)?;
@@ -232,12 +233,12 @@ mod tests {
         let of = |text: &str| {
             let path = folder.path().join("x.json");
             fs::write(&path, text).unwrap();
-            Round::read(&path).unwrap_err().to_string()
+            parse(&path, &path.display().to_string()).unwrap_err().to_string()
         };
         assert!(of("").ends_with("x.json: the file is empty"));
         assert!(of("{ \"schema\": ").contains("x.json: not a JSON document: EOF"));
         assert!(of("PNG").contains("not a JSON document"));
-        let missing = Round::read(&folder.path().join("y.json")).unwrap_err().to_string();
+        let missing = parse(&folder.path().join("y.json"), "y.json").unwrap_err().to_string();
         assert!(missing.contains("y.json: No such file"), "{missing}");
     }
 }

@@ -82,7 +82,7 @@ pub fn calibrate(options: &Calibrate, reporting: &Reporting) -> Result<Outcome> 
     let sleep_ns = sleeps();
     let floors = floors(&clock, &signals, &placed)?;
     let host = HostFacts::read(&Sysfs::default(), Some(placed.cpu));
-    let clock = clock.finish()?;
+    let clock = clock.check()?;
     let (quiet, not_undone) = quieted.map(Quieted::end).unzip();
     let mut warnings = warnings::of_machine(&clock, &host, &noise, &placed);
     warnings.extend(not_undone.flatten());

@@ -1,6 +1,7 @@
 //! The order of a run: open the output, pin, calibrate, listen to the machine, measure each point, check the clock again,
 //! write.
 
+mod ab;
 mod block;
 mod calibrate;
 pub mod check;
@@ -18,6 +19,7 @@ mod quiet;
 mod rdma;
 #[cfg(feature = "rdma")]
 pub mod serve;
+mod session;
 mod signals;
 mod surroundings;
 mod warnings;
@@ -30,25 +32,21 @@ use std::{
 
 use crate::{
     error::{EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED, Error, Result},
-    host::{CpuSet, Cpus, HostFacts, Sysfs, cpu},
+    host::{CpuSet, Cpus, cpu},
     measure::Stop,
     probe::Plan,
-    report::{
-        OutputFile, RunResult, json,
-        result::{SCHEMA, Tool},
-        text,
-    },
-    timing::Calibration,
+    report::{OutputFile, RunResult, json, text},
 };
 
+pub use ab::{Ab, ab};
 pub use calibrate::{Calibrate, calibrate};
-pub use compare::{Compare, ComparisonFormat, MinEffect, compare};
+pub use compare::{Compare, ComparisonFormat, Judging, LEVEL, MinEffect, compare};
 pub use fill::{Fill, fill};
 pub use signals::Signals;
 
 use dispatch::Measured;
 use job::{Job, Shared};
-use quiet::Quieted;
+use session::Session;
 
 /// What stdout shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,44 +90,10 @@ pub struct Outcome {
 /// What kept the measurement from starting, or the result from being written. A failure after the first command is in
 /// [`Outcome::failure`], beside a partial result.
 pub fn measure(plans: &[Plan], reporting: &Reporting) -> Result<Outcome> {
-    let Some(first) = plans.first() else { return Err(Error::usage("there is nothing to measure")) };
-    if plans.iter().any(|plan| (plan.clock, plan.phases, plan.quiet) != (first.clock, first.phases, first.quiet)) {
-        return Err(Error::usage("--clock, --phases and --quiet must be the same for all measurements of one result"));
-    }
     let output = reporting.output.as_deref().map(OutputFile::open).transpose()?;
-    let signals = Signals::install()?;
-    let cpus = Cpus::read(); // Before this thread is pinned, which would hide the others.
-    let quieted = first.quiet.then(|| Quieted::begin(plans, &measuring_cpus(plans, &cpus)));
-    let placed = place(first, &cpus)?;
-    let quieted = quieted.map(|quieted| quieted.raise(plans, &placed));
-    let started_at = timestamp(SystemTime::now());
-    let clock = Calibration::begin(first.clock)?;
-    let instrument = instrument::measure(&clock, first.phases);
-    let shared = Shared { signals: &signals, clock: &clock, instrument: &instrument, progress: reporting.progress };
-    let (measured, failure) = measure_all(plans, &cpus, &shared)?;
-    let clock = clock.finish()?;
-    let (quiet, not_undone) = quieted.map(Quieted::end).unzip();
-    let mut result = RunResult {
-        schema: SCHEMA,
-        tool: Tool::default(),
-        started_at,
-        label: reporting.label.clone(),
-        meta: reporting.meta.clone(),
-        host: HostFacts::read(&Sysfs::default(), Some(placed.cpu)),
-        clock,
-        instrument,
-        quiet,
-        peer: None,
-        points: Vec::new(),
-        warnings: Vec::new(),
-    };
-    for Measured { point, peer, .. } in measured {
-        result.peer = result.peer.or(peer);
-        result.points.push(point);
-    }
-    result.warnings = warnings::of(&result, &placed);
-    result.warnings.extend(not_undone.flatten());
-    finish(result, reporting, output, failure, signals.received())
+    let mut session = Session::begin()?;
+    let (result, failure) = session.run(plans, reporting.label.clone(), reporting.meta.clone(), reporting.progress)?;
+    finish(result, reporting, output, failure, session.stopped())
 }
 
 /// Measures the points of all plans until one fails, or a signal comes.

@@ -197,11 +197,12 @@ impl Calibration {
         self.facts.ticks_per_ns
     }
 
-    /// Checks the rate over the run; waits until at least 50 ms have passed since the calibration.
+    /// The clock with its rate checked over the time since the calibration; waits until at least 50 ms have passed since the calibration.
     ///
     /// # Errors
     /// [`Error::Clock`] if the counter ran backwards or drifted by more than 1 %: no sample of such a run means anything.
-    pub fn finish(mut self) -> Result<ClockFacts> {
+    pub fn check(&self) -> Result<ClockFacts> {
+        let mut facts = self.facts.clone();
         if self.facts.source == Source::Tsc {
             let last = Anchor::take_after(&self.anchor, RATE_WINDOW);
             let drift_ppm = parts_per_million(self.anchor.rate_to(&last)?, self.facts.ticks_per_ns);
@@ -211,9 +212,9 @@ impl Calibration {
                      (limit {DRIFT_LIMIT_PPM:.0}). Use --clock monotonic"
                 )));
             }
-            self.facts.drift_ppm = Some(drift_ppm);
+            facts.drift_ppm = Some(drift_ppm);
         }
-        Ok(self.facts)
+        Ok(facts)
     }
 }
 
@@ -317,7 +318,7 @@ mod tests {
 
     #[test]
     fn the_monotonic_clock_counts_nanoseconds_and_has_no_drift_against_itself() {
-        let facts = Calibration::begin(ClockChoice::Monotonic).unwrap().finish().unwrap();
+        let facts = Calibration::begin(ClockChoice::Monotonic).unwrap().check().unwrap();
         assert_eq!((facts.source, facts.ticks_per_ns, facts.drift_ppm), (Source::Monotonic, 1.0, None));
         assert!(facts.read_cost_ns > 0.0);
     }
@@ -328,7 +329,7 @@ mod tests {
             eprintln!("skipped: {}", unusable.reason());
             return;
         }
-        let facts = Calibration::begin(ClockChoice::Tsc).unwrap().finish().unwrap();
+        let facts = Calibration::begin(ClockChoice::Tsc).unwrap().check().unwrap();
         assert!(!facts.forced);
         // The rate in use, whichever it is: 1000 ppm is above what two narrow brackets can be off by on any machine, and
         // far below what a wrong scale would show.

@@ -5,7 +5,6 @@ mod sides;
 
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
-use self::sides::Side;
 use super::{Format, Outcome, finish_document};
 use crate::{
     error::{Error, Result},
@@ -16,19 +15,19 @@ use crate::{
             QuantileShift, SideFacts, SidePoint,
         },
         comparison_text, json, junit,
-        read::{PointKey, Round, RoundPoint},
+        read::{PointKey, Round, RoundPoint, Side},
         result::Tool,
     },
     stats::{Percentiles, Shift, Summary, Verdict, median},
 };
 
 /// Probability that all intervals that are judged cover what they are of.
-const LEVEL: f64 = 0.95;
+pub const LEVEL: f64 = 0.95;
 
 /// Exit code of a regression.
-const EXIT_REGRESSION: u8 = 3;
+pub(super) const EXIT_REGRESSION: u8 = 3;
 /// Exit code of a comparison that cannot tell.
-const EXIT_INCONCLUSIVE: u8 = 4;
+pub(super) const EXIT_INCONCLUSIVE: u8 = 4;
 
 /// The least effect of interest.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,15 +38,24 @@ pub enum MinEffect {
     Ns(f64),
 }
 
+/// How figures are judged.
+#[derive(Clone, Debug)]
+pub struct Judging {
+    /// The least effect of interest.
+    pub min_effect: MinEffect,
+    /// The figures that the verdict rests on.
+    pub figures: Vec<Figure>,
+    /// Probability that all of their intervals cover what they are of; [`LEVEL`] but for the looks of a series.
+    pub level: f64,
+}
+
 /// What to compare, and what becomes of it.
 #[derive(Clone, Debug)]
 pub struct Compare {
     /// The sides as typed, `[NAME=]PATTERN`; the first one is what the others are compared with.
     pub sides: Vec<String>,
-    /// The least effect of interest.
-    pub min_effect: MinEffect,
-    /// The figures that are judged.
-    pub figures: Vec<Figure>,
+    /// How figures are judged.
+    pub judging: Judging,
     /// Limits that figures of the last side must not be above.
     pub fail_above: Vec<(Figure, Duration)>,
     /// What stdout shows.
@@ -74,15 +82,15 @@ pub enum ComparisonFormat {
 /// # Errors
 /// [`Error::Usage`] for input that cannot be compared; [`Error::Output`].
 pub fn compare(options: &Compare) -> Result<Outcome> {
-    if options.sides.len() < 2 && options.fail_above.is_empty() {
+    let output = options.output.as_deref().map(OutputFile::open).transpose()?;
+    let junit = options.junit.as_deref().map(OutputFile::open).transpose()?;
+    let sides = sides::read(&options.sides)?;
+    if sides.len() < 2 && options.fail_above.is_empty() {
         return Err(Error::usage(
             "compare needs two sides, or one and --fail-above: lat-probe compare 'before-*.json' 'after-*.json'",
         ));
     }
-    let output = options.output.as_deref().map(OutputFile::open).transpose()?;
-    let junit = options.junit.as_deref().map(OutputFile::open).transpose()?;
-    let sides = sides::read(&options.sides)?;
-    let mut comparison = of_sides(&sides, options.min_effect, &options.figures)?;
+    let mut comparison = of_sides(&sides, &options.judging)?;
     comparison.gates = gates(&comparison, &options.fail_above);
     let document = json::to_string(&comparison).map_err(|source| Error::Output { path: "<stdout>".into(), source })?;
     let stdout = match options.format {
@@ -104,7 +112,7 @@ pub fn compare(options: &Compare) -> Result<Outcome> {
 }
 
 /// 3 for a regression or a limit that was not kept, 4 if nothing can be told, 0 otherwise.
-fn exit_code(comparison: &Comparison) -> u8 {
+pub(super) fn exit_code(comparison: &Comparison) -> u8 {
     let gates_hold = comparison.gates.iter().all(|gate| gate.passed);
     match comparison.verdict {
         Some(Verdict::Slower) => EXIT_REGRESSION,
@@ -126,20 +134,32 @@ fn gates(comparison: &Comparison, limits: &[(Figure, Duration)]) -> Vec<Gate> {
     points.flat_map(|(point, side)| limits.iter().map(move |&(figure, limit)| of(point, side, figure, limit))).collect()
 }
 
-fn of_sides(sides: &[Side], min_effect: MinEffect, judged_figures: &[Figure]) -> Result<Comparison> {
+/// Compares sides that are at hand.
+///
+/// # Errors
+/// [`Error::Usage`] for sides whose figures are of other kinds, or that have no point in common.
+pub(super) fn of_sides(sides: &[Side], judging: &Judging) -> Result<Comparison> {
+    let Judging { min_effect, figures: judged_figures, level } = judging;
+    let (min_effect, level) = (*min_effect, *level);
     let keys = common_keys(sides)?;
     setup::require_equal(sides, &keys)?;
     let in_blocks = sides.iter().flat_map(|side| &side.rounds).all(|round| round.block.is_some());
-    let judged = (keys.len() * (sides.len() - 1) * judged_figures.len()).max(1);
-    let level_of_each = 1.0 - (1.0 - LEVEL) / judged as f64;
+    // A control is no question of its own.
+    let asked = sides.iter().skip(1).filter(|side| !side.control).count();
+    let asked = if asked == 0 { sides.len() - 1 } else { asked };
+    let judged = (keys.len() * asked * judged_figures.len()).max(1);
+    let level_of_each = 1.0 - (1.0 - level) / judged as f64;
     let at = Judgement { in_blocks, level: level_of_each, min_effect };
     let points: Vec<_> = keys.iter().map(|key| at.point(sides, key)).collect();
-    let verdicts = points.iter().flat_map(|point| &point.sides).flat_map(|side| &side.figures).filter_map(|figure| {
-        let against = figure.against_first.as_ref()?;
-        judged_figures.contains(&figure.figure).then_some(against.verdict)
-    });
-    let verdict = Comparison::worst(verdicts);
+    let only_controls = sides.iter().skip(1).all(|side| side.control);
+    let verdict = Comparison::worst(verdicts(&points, judged_figures, |control| control == only_controls));
     let mut warnings = setup::doubts(sides, &keys);
+    let differs = |verdict: Verdict| matches!(verdict, Verdict::Slower | Verdict::Faster);
+    if !only_controls && verdicts(&points, judged_figures, |control| control).any(differs) {
+        let message =
+            "the control, which equals the first side, differs from it: something else than the sides changes";
+        warnings.push(Warning::new("control-differs", message));
+    }
     if sides.len() > 1 {
         warnings.extend(too_few(sides, level_of_each, in_blocks));
     }
@@ -153,7 +173,7 @@ fn of_sides(sides: &[Side], min_effect: MinEffect, judged_figures: &[Figure]) ->
         method: Method {
             unit: "round",
             in_blocks,
-            level: LEVEL,
+            level,
             judged,
             level_of_each,
             judged_figures: judged_figures.to_vec(),
@@ -164,6 +184,7 @@ fn of_sides(sides: &[Side], min_effect: MinEffect, judged_figures: &[Figure]) ->
             .iter()
             .map(|side| SideFacts {
                 name: side.name.clone(),
+                control: side.control,
                 rounds: side.rounds.len(),
                 files: side.rounds.iter().map(|round| round.origin.clone()).collect(),
             })
@@ -173,6 +194,19 @@ fn of_sides(sides: &[Side], min_effect: MinEffect, judged_figures: &[Figure]) ->
         gates: Vec::new(),
         warnings,
         verdict,
+    })
+}
+
+/// The judged verdicts of sides that are controls or not, as `wanted` says.
+fn verdicts(
+    points: &[PointComparison],
+    judged: &[Figure],
+    wanted: impl Fn(bool) -> bool,
+) -> impl Iterator<Item = Verdict> {
+    let sides = points.iter().flat_map(|point| &point.sides).filter(move |side| wanted(side.control));
+    sides.flat_map(|side| &side.figures).filter_map(|figure| {
+        let against = figure.against_first.as_ref()?;
+        judged.contains(&figure.figure).then_some(against.verdict)
     })
 }
 
@@ -232,6 +266,7 @@ impl Judgement {
     fn point(&self, sides: &[Side], key: &PointKey) -> PointComparison {
         let of = |side: &Side| SidePoint {
             name: side.name.clone(),
+            control: side.control,
             ops_per_s: median(
                 &side.rounds.iter().filter_map(|round| point_of(round, key)?.ops_per_s).collect::<Vec<_>>(),
             ),

@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::sides::Side;
 use crate::{
     error::{Error, Result},
     report::{
         Warning,
         comparison::Difference,
-        read::{PointKey, Round},
+        read::{PointKey, Round, Side},
     },
 };
 

@@ -9,17 +9,13 @@ use std::{
 
 use crate::{
     error::{Error, Result},
-    report::read::Round,
+    report::{
+        read::{Round, Side, parse},
+        series::{SERIES_SCHEMA, Series},
+    },
 };
 
-/// One side of a comparison.
-#[derive(Debug)]
-pub(super) struct Side {
-    pub name: String,
-    pub rounds: Vec<Round>,
-}
-
-/// Reads the sides. `[NAME=]PATTERN` each; without a name it is the label that all of its rounds have, or the pattern.
+/// Reads the sides. `[NAME=]PATTERN` each, or the file of a series, which has several; without a name it is the label that all of its rounds have, or the pattern.
 ///
 /// # Errors
 /// [`Error::Usage`]: a pattern without files, a file that is no result, a file that comes twice.
@@ -37,9 +33,18 @@ pub(super) fn read(typed: &[String]) -> Result<Vec<Side>> {
                     "{path}: it is named twice; a run compared with itself says nothing"
                 )));
             }
-            rounds.push(Round::read(&path)?);
+            let origin = path.display().to_string();
+            let document = parse(&path, &origin)?;
+            if document["schema"] == SERIES_SCHEMA {
+                sides.extend(Series::of(&origin, document)?.sides(&origin)?);
+            } else {
+                rounds.push(Round::of(origin, document, None)?);
+            }
         }
-        sides.push(Side { name: name.unwrap_or_else(|| common_label(&rounds, pattern)), rounds });
+        if rounds.is_empty() {
+            continue; // A series, which has its own sides.
+        }
+        sides.push(Side { control: false, name: name.unwrap_or_else(|| common_label(&rounds, pattern)), rounds });
     }
     for (index, side) in sides.iter().enumerate() {
         if sides[..index].iter().any(|other| other.name == side.name) {

@@ -1,0 +1,106 @@
+//! What several runs of one process share: signals, the processors that were there at the beginning, and the clock's rate.
+
+use std::{collections::BTreeMap, time::SystemTime};
+
+use super::{
+    Signals, dispatch::Measured, instrument, job::Shared, measure_all, measuring_cpus, place, quiet::Quieted,
+    timestamp, warnings,
+};
+use crate::{
+    error::{Error, Result},
+    host::{Cpus, HostFacts, Sysfs},
+    measure::Stop,
+    probe::Plan,
+    report::{
+        RunResult,
+        result::{SCHEMA, Tool},
+    },
+    timing::Calibration,
+};
+
+/// Runs that are to be comparable.
+pub(super) struct Session {
+    signals: Signals,
+    cpus: Cpus,
+    /// From the first run on.
+    clock: Option<Calibration>,
+}
+
+impl Session {
+    /// Begins before any run: the first one pins this thread, which hides the other processors.
+    ///
+    /// # Errors
+    /// The errno of `sigaction`.
+    pub fn begin() -> Result<Self> {
+        let signals = Signals::install()?;
+        Ok(Self { signals, cpus: Cpus::read(), clock: None })
+    }
+
+    /// The signal that came, as a reason to stop.
+    pub fn stopped(&self) -> Option<Stop> {
+        self.signals.received()
+    }
+
+    /// The processors that this process may use.
+    pub fn cpus(&self) -> &Cpus {
+        &self.cpus
+    }
+
+    /// Carries out plans, one after the other. What failed after the first command stands beside a partial result.
+    ///
+    /// # Errors
+    /// What kept the measurement from starting; a clock that cannot be trusted.
+    pub fn run(
+        &mut self,
+        plans: &[Plan],
+        label: Option<String>,
+        meta: BTreeMap<String, String>,
+        progress: bool,
+    ) -> Result<(RunResult, Option<Error>)> {
+        let first = require_one_way(plans)?;
+        let cpus = &self.cpus;
+        let quieted = first.quiet.then(|| Quieted::begin(plans, &measuring_cpus(plans, cpus)));
+        let placed = place(first, cpus)?;
+        let quieted = quieted.map(|quieted| quieted.raise(plans, &placed));
+        let started_at = timestamp(SystemTime::now());
+        let clock = match &mut self.clock {
+            Some(clock) => clock,
+            none => none.insert(Calibration::begin(first.clock)?),
+        };
+        let instrument = instrument::measure(clock, first.phases);
+        let shared = Shared { signals: &self.signals, clock, instrument: &instrument, progress };
+        let (measured, failure) = measure_all(plans, cpus, &shared)?;
+        let clock = clock.check()?;
+        let (quiet, not_undone) = quieted.map(Quieted::end).unzip();
+        let mut result = RunResult {
+            schema: SCHEMA,
+            tool: Tool::default(),
+            started_at,
+            label,
+            meta,
+            host: HostFacts::read(&Sysfs::default(), Some(placed.cpu)),
+            clock,
+            instrument,
+            quiet,
+            peer: None,
+            points: Vec::new(),
+            warnings: Vec::new(),
+        };
+        for Measured { point, peer, .. } in measured {
+            result.peer = result.peer.or(peer);
+            result.points.push(point);
+        }
+        result.warnings = warnings::of(&result, &placed);
+        result.warnings.extend(not_undone.flatten());
+        Ok((result, failure))
+    }
+}
+
+/// The first plan, if all are measured in the same way.
+fn require_one_way(plans: &[Plan]) -> Result<&Plan> {
+    let Some(first) = plans.first() else { return Err(Error::usage("there is nothing to measure")) };
+    if plans.iter().any(|plan| (plan.clock, plan.phases, plan.quiet) != (first.clock, first.phases, first.quiet)) {
+        return Err(Error::usage("--clock, --phases and --quiet must be the same for all measurements of one result"));
+    }
+    Ok(first)
+}
