@@ -24,6 +24,8 @@ pub struct Comparison {
     pub sides: Vec<SideFacts>,
     /// Points that all sides have.
     pub points: Vec<PointComparison>,
+    /// Over sweeps of at least three sizes: what of the shift is for each command, and what for each byte.
+    pub costs: Vec<CostComparison>,
     /// What differs between the sides' set-ups.
     pub differences: Vec<Difference>,
     /// Absolute limits that were given, for each point.
@@ -186,6 +188,29 @@ pub struct Against {
     pub least_effect_ns: f64,
     /// What can be said.
     pub verdict: Verdict,
+}
+
+/// A line through the shifts over a sweep of sizes, on one side against the first one.
+#[derive(Debug, Serialize)]
+pub struct CostComparison {
+    /// The side's name.
+    pub side: String,
+    /// The engine.
+    pub engine: String,
+    /// Direction or command of block engines.
+    pub operation: Option<String>,
+    /// Outstanding commands.
+    pub qd: u64,
+    /// Measuring threads.
+    pub jobs: u64,
+    /// The figure whose shift it is.
+    pub figure: Figure,
+    /// The sizes, in bytes.
+    pub sizes: Vec<u64>,
+    /// Shift that every command has, whatever its size.
+    pub per_command: Shift,
+    /// Shift that every byte adds.
+    pub per_byte: Shift,
 }
 
 /// The shift of one percentile.

@@ -2,9 +2,9 @@
 
 use std::fmt::{self, Write};
 
-use super::comparison::{Against, Comparison, Figure, FigureComparison, PointComparison, SidePoint};
+use super::comparison::{Against, Comparison, CostComparison, Figure, FigureComparison, PointComparison, SidePoint};
 use crate::{
-    stats::Verdict,
+    stats::{Shift, Verdict},
     units::{format_count, format_ns, format_size},
 };
 
@@ -34,6 +34,9 @@ fn write_text(text: &mut String, comparison: &Comparison) -> fmt::Result {
         writeln!(text, "{}", point.title())?;
         write_point(text, point)?;
         writeln!(text)?;
+    }
+    for cost in &comparison.costs {
+        write_cost(text, cost)?;
     }
     if !others.is_empty() {
         write_differences(text, comparison)?;
@@ -130,6 +133,27 @@ fn signed_ns(ns: f64) -> String {
 fn signed_percent(percent: f64) -> String {
     let sign = if percent < 0.0 { "−" } else { "+" };
     format!("{sign}{:.2}", percent.abs())
+}
+
+fn write_cost(text: &mut String, cost: &CostComparison) -> fmt::Result {
+    let ends = |shift: &Shift, show: fn(f64) -> String| match (shift.low_ns, shift.high_ns) {
+        (Some(low), Some(high)) => format!(" ({} to {})", show(low), show(high)),
+        _ => " (too few rounds for an interval)".into(),
+    };
+    let per_byte = |ns: f64| format!("{ns:+.4} ns");
+    let (command, byte) = (&cost.per_command, &cost.per_byte);
+    writeln!(
+        text,
+        "cost       {} {}, {} over {} sizes: {}{} a command, {}{} a byte",
+        cost.side,
+        cost.figure.name(),
+        cost.engine,
+        cost.sizes.len(),
+        signed_ns(command.shift_ns),
+        ends(command, signed_ns),
+        per_byte(byte.shift_ns),
+        ends(byte, per_byte)
+    )
 }
 
 fn write_differences(text: &mut String, comparison: &Comparison) -> fmt::Result {

@@ -4,6 +4,7 @@
 //! of the ticks is the percentile of the times.
 
 mod histogram;
+mod line;
 mod rank;
 mod series;
 mod shift;
@@ -11,6 +12,7 @@ mod summary;
 mod tail;
 
 pub use histogram::{Bucket, Histogram, histogram};
+pub use line::Line;
 pub use series::{Interval, Outlier, Window, outliers, timeline, windowed_rate};
 pub use shift::{Shift, Verdict, median};
 pub use summary::{Percentiles, Summary, nearest_rank};

@@ -1,5 +1,6 @@
 //! `lat-probe compare`: finished results, side against side, with a verdict.
 
+mod cost;
 mod setup;
 mod sides;
 
@@ -189,6 +190,7 @@ pub(super) fn of_sides(sides: &[Side], judging: &Judging) -> Result<Comparison> 
                 files: side.rounds.iter().map(|round| round.origin.clone()).collect(),
             })
             .collect(),
+        costs: cost::costs(&at, sides, &keys),
         points,
         differences: setup::differences(sides),
         gates: Vec::new(),
@@ -320,16 +322,23 @@ impl Judgement {
         if !self.in_blocks {
             return Shift::of_two_samples(&values(first, key, &of)?, &values(side, key, &of)?, self.level);
         }
-        let mut blocks: Vec<u64> = first.rounds.iter().filter_map(|round| round.block).collect();
-        blocks.dedup();
-        let mean = |side: &Side, block: u64| {
-            let rounds = side.rounds.iter().filter(|round| round.block == Some(block));
-            let values: Vec<f64> = rounds.filter_map(|round| of(&point_of(round, key)?.latency_ns)).collect();
+        let mean = |rounds: &[&Round]| {
+            let values: Vec<f64> = rounds.iter().filter_map(|round| of(&point_of(round, key)?.latency_ns)).collect();
             (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
         };
-        let differences: Vec<f64> =
-            blocks.into_iter().filter_map(|block| Some(mean(side, block)? - mean(first, block)?)).collect();
+        let pairs = self.pairs(first, side);
+        let differences: Vec<f64> = pairs.iter().filter_map(|(base, other)| Some(mean(other)? - mean(base)?)).collect();
         Shift::of_blocks(&differences, self.level)
+    }
+
+    /// Rounds of both sides that belong together: those of a block, or those of equal place.
+    fn pairs<'a>(&self, first: &'a Side, side: &'a Side) -> Vec<(Vec<&'a Round>, Vec<&'a Round>)> {
+        if !self.in_blocks {
+            return first.rounds.iter().zip(&side.rounds).map(|(base, other)| (vec![base], vec![other])).collect();
+        }
+        let blocks: BTreeSet<_> = first.rounds.iter().filter_map(|round| round.block).collect();
+        let of = |side: &'a Side, block: u64| side.rounds.iter().filter(|round| round.block == Some(block)).collect();
+        blocks.into_iter().map(|block| (of(first, block), of(side, block))).collect()
     }
 
     fn shift_function(&self, first: &Side, side: &Side, key: &PointKey) -> Vec<QuantileShift> {
