@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import tools
 from turns import Contender, listens_on_rdma_cm, listens_on_tcp
 
-FIO_STEP = {"relative": 1 / 128}
 PERFTEST_STEP = {"ns": 10}
 WARMUP = 1000
 BLOCK_BYTES, FILE_BYTES = 4096, 1 << 20
 MESSAGE_BYTES = 8
-FIO_RECEIVES = 1024
+FIO_RECEIVES = 128
 SERVER_ADDRESS, SERVER_CPU, CLIENT_CPU = "10.0.0.1", 0, 1
 # An emulated counter is not invariant, and the monotonic clock takes microseconds there. perftest reads the counter all the
 # same: both shall read the same clock.
@@ -34,6 +33,7 @@ class Comparison:
     their_figure: str
     same_span: bool = True
     reason: str = UNKNOWN
+    period_reason: str = UNKNOWN
 
 
 @dataclass
@@ -42,6 +42,11 @@ class Contest:
     title: str
     contenders: list
     comparisons: list
+
+
+def fio_step(settings):
+    """A bucket of its histogram, and a millisecond of its run time shared by all commands."""
+    return {"relative": 1 / 128, "period_ns": 1e6 / settings.commands}
 
 
 def lat_probe(settings, engine, options, name=None, **more):
@@ -56,7 +61,8 @@ def fio(settings, engine, cpu, options, definition):
     command = ["fio", "--name=rivals", f"--ioengine={engine}", "--rw=randread", f"--bs={BLOCK_BYTES}", f"--size={FILE_BYTES}",
                f"--io_size={settings.commands * BLOCK_BYTES}", "--norandommap=1", "--iodepth=1", "--thread",
                f"--cpus_allowed={cpu}", "--output-format=json", *options]
-    return Contender("fio", "fio", command, tools.read_fio("read", settings.commands), definition, resolution=FIO_STEP, deadline_s=120)
+    return Contender("fio", "fio", command, tools.read_fio("read", settings.commands), definition,
+                     resolution=fio_step(settings), deadline_s=120)
 
 
 def replace_commands(settings, commands):
@@ -84,7 +90,8 @@ def file_contest(settings, engine, place, file, cpu):
         waits = [] if sync else ["--completion", how]
         contenders.insert(-1, lat_probe(settings, engine, target + waits, name=how, deadline_s=120))
         reason = WORKER if engine == "io-uring" and how == "poll" and place == "tmpfs" else UNKNOWN
-        comparisons.append(Comparison(how, "fio", "p50_ns", "clat_p50_ns" if sync else "lat_p50_ns", reason=reason))
+        comparisons.append(Comparison(how, "fio", "p50_ns", "clat_p50_ns" if sync else "lat_p50_ns", reason=reason,
+                                      period_reason=reason))
     if not sync:
         comparisons.append(Comparison("event", "fio", "p50_ns", "clat_p50_ns", same_span=False, reason=STAMPED_LATE))
     if engine != "io-uring":  # ioping has no io_uring.
@@ -142,8 +149,8 @@ def fio_rdma(settings, verb):
     client = ["fio", "--name=client", *common, f"--verb={verb}", "--rw=write", "--iodepth=1", "--output-format=json",
               "--lat_percentiles=1", "--clat_percentiles=1"]
     server = ["fio", "--name=server", *common, "--rw=read", f"--iodepth={FIO_RECEIVES}"]
-    return Contender("fio", "fio", on_cpu(CLIENT_CPU, client), tools.read_fio("write", settings.commands), tools.FIO_RDMA, resolution=FIO_STEP,
-                     server=on_cpu(SERVER_CPU, server), listens=listens_on_rdma_cm, deadline_s=20)
+    return Contender("fio", "fio", on_cpu(CLIENT_CPU, client), tools.read_fio("write", settings.commands), tools.FIO_RDMA,
+                     resolution=fio_step(settings), server=on_cpu(SERVER_CPU, server), listens=listens_on_rdma_cm, deadline_s=20)
 
 
 def fio_comparisons():

@@ -47,15 +47,25 @@ def table(rows):
 
 
 def rival_name(row):
-    return row["rival"] if row["tool"] in row["rival"] or row["rival"].startswith("ib_") else f"qperf's {row['rival']}"
+    return f"qperf's {row['rival']}" if row["tool"] == "qperf" else row["rival"]
 
 
 def loss_line(row, what):
     compared = row[what]
     figure = "period" if what == "period" else FIGURES[row["their_figure"]]
-    reason = row["reason_if_higher"] if what == "latency" else "cause not known"
     return (f"- {row['title']}{'' if row['ours'] == 'lat-probe' else ', ' + row['ours']}: {figure} of {rival_name(row)} is "
-            f"lower, {ns(compared['theirs'])} to {ns(compared['ours'])}, ratio {compared['ratio']['median']:.3f}: {reason}.")
+            f"lower, {ns(compared['theirs'])} to {ns(compared['ours'])}, ratio {compared['ratio']['median']:.3f}: {row['reasons_if_higher'][what]}.")
+
+
+def where_we_lose(rows):
+    same, other = [], []
+    for row, what in losses(rows):
+        # A period appears in each row of a pair, but is one loss.
+        lines = same if row["same_span"] or what == "period" else other
+        if loss_line(row, what) not in lines:
+            lines.append(loss_line(row, what))
+    more = ["Lower, but of another span, so not the same thing:", "", *other, ""] if other else []
+    return ["### Where lat-probe loses", "", *(same or ["No row of the same span, and no period."]), "", *more]
 
 
 def unmeasured(part):
@@ -81,14 +91,13 @@ def aim_line(aim):
 def section(part):
     host = part["host"]
     tools = ", ".join(f"{name} {version}" for name, version in part["tools"].items() if version)
-    lost = list(dict.fromkeys(loss_line(row, what) for row, what in losses(part["rows"])))
     return [
         f"## {'On the host' if part['part'] == 'host' else 'In the lab'}", "", CAVEATS[part["part"]],
         f"{part['rounds']} rounds of {part['commands']} commands, started {part['started_at']}; {host['cpu_model']}, "
         f"{host['cpus']} CPUs, Linux {host['kernel']}, hypervisor: {host['hypervisor'] or 'none'}, load "
         f"{part['load_before']} before and {part['load_after']} after. {tools}.", "",
         *table(part["rows"]), *unmeasured(part), "", "Aims:", "", *[aim_line(aim) for aim in part["aims"]], "",
-        "### Where lat-probe loses", "", *(lost or ["No row."]), "", "### What the numbers are", "", *definitions(part), ""]
+        *where_we_lose(part["rows"]), "### What the numbers are", "", *definitions(part), ""]
 
 
 def markdown(record):

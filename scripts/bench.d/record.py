@@ -27,7 +27,8 @@ def row(contest, comparison):
         "our_figure": comparison.our_figure, "their_figure": comparison.their_figure, "same_span": comparison.same_span,
         "status": theirs.status, "reason": theirs.reason, "our_p50_ns": medians(ours.rounds)["p50_ns"],
         "latency": beside(comparison.our_figure, comparison.their_figure, theirs.resolution),
-        "period": beside("period_ns", "period_ns", {}), "reason_if_higher": comparison.reason}
+        "period": beside("period_ns", "period_ns", {"ns": theirs.resolution.get("period_ns", 0)}),
+        "reasons_if_higher": {"latency": comparison.reason, "period": comparison.period_reason}}
 
 
 def part(name, facts, rounds, contests):
