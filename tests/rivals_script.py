@@ -177,6 +177,15 @@ class Turns(unittest.TestCase):
         self.assertEqual(seen, ["ours", "rival", "rival", "ours", "ours", "rival"])
         self.assertEqual((broken.status, broken.reason.split(":")[0]), ("failed", "exit code 1"))
 
+    def test_an_engine_that_this_machine_lacks_is_out_and_its_rows_say_so(self):
+        lacking, rival = contender("ours", "sh", ours=True), contender("rival", "sh")
+        lacking.command, rival.command = ["sh", "-c", "echo no io_uring >&2; exit 77"], ["true"]
+        rival.read = lambda text: {"p50_ns": 1, "period_ns": 1}
+        contest = Contest("one", "one", [lacking, rival], [])
+        take_turns([contest], 2, 1)
+        one = row(contest, Comparison("ours", "rival", "p50_ns", "p50_ns"))
+        self.assertEqual((one["status"], one["reason"], one["latency"]), ("failed", "exit code 77: no io_uring", None))
+
     def test_our_own_failure_ends_the_run(self):
         broken = contender("ours", "sh", ours=True)
         broken.command = ["sh", "-c", "exit 1"]

@@ -16,10 +16,9 @@ SERVER_ADDRESS, SERVER_CPU, CLIENT_CPU = "10.0.0.1", 0, 1
 # same: both shall read the same clock.
 CLOCK = ["--clock", "tsc"]
 
-UNFENCED = ("fio does not fence its two reads of the clock, so they overlap with each other; the fences are most of our time "
-            "here")
-WORKER = ("on tmpfs a kernel thread does the command; it may have to wait for the CPU that our polling keeps, while fio sleeps in the "
-          "kernel, as `--completion event` does")
+UNFENCED = "fio's two reads of the clock are not fenced, ours are, and fences take time; the period has no such difference"
+WORKER = ("probably because on tmpfs a kernel thread does the command, and may wait for the CPU that our polling keeps, while fio "
+          "sleeps in the kernel, as `--completion event` does")
 STAMPED_LATE = "not the same span: fio's clat starts after the submitting call; its lat and the period hold the whole command"
 UNKNOWN = "cause not known"
 
@@ -49,10 +48,10 @@ def fio_step(settings):
     return {"relative": 1 / 128, "period_ns": 1e6 / settings.commands}
 
 
-def lat_probe(settings, engine, options, name=None, **more):
+def lat_probe(settings, engine, options, name, definition=tools.LAT_PROBE, **more):
     command = [settings.lat_probe, "--engine", engine, *options, "--count", str(settings.commands),
                "--warmup", str(WARMUP), "--format", "json", "--progress", "never"]
-    return Contender(name or engine, "lat-probe", command, tools.read_lat_probe, tools.LAT_PROBE, ours=True, **more)
+    return Contender(name, "lat-probe", command, tools.read_lat_probe, definition, ours=True, **more)
 
 
 # --- On the host: files and nothing ---
@@ -119,12 +118,12 @@ def on_cpu(cpu, command):
     return ["taskset", "-c", str(cpu), *command]
 
 
-def our_rdma(settings, engine, options=(), name="lat-probe"):
+def our_rdma(settings, engine, options=(), name="lat-probe", definition=tools.LAT_PROBE_LAB):
     server = [settings.lat_probe, "serve", "--once", "--bind", SERVER_ADDRESS + ":{port}", "--cpu", str(SERVER_CPU),
               "--gid-index", "1"]
     return lat_probe(settings, engine, ["--bs", str(MESSAGE_BYTES), "--peer", SERVER_ADDRESS + ":{port}", "--cpu",
                                         str(CLIENT_CPU), "--gid-index", "1", *CLOCK, *options],
-                     name=name, server=server, listens=listens_on_tcp, deadline_s=60)
+                     name=name, definition=definition, server=server, listens=listens_on_tcp, deadline_s=60)
 
 
 def perftest(settings, tool, options, half=False):
@@ -175,7 +174,8 @@ def atomic(settings, engine, operation):
 
 def ping_pong(settings, engine, tool, others):
     rivals = [perftest(settings, tool, ["-s", str(MESSAGE_BYTES), "-I", str(MESSAGE_BYTES)], half=True), *others]
-    return Contest(engine, f"`{engine} --half-rtt`", [our_rdma(settings, engine, ["--half-rtt"]), *rivals],
+    ours = our_rdma(settings, engine, ["--half-rtt"], definition=tools.LAT_PROBE_HALF)
+    return Contest(engine, f"`{engine} --half-rtt`", [ours, *rivals],
                    [Comparison("lat-probe", tool, "p50_ns", "p50_ns")] +
                    [Comparison("lat-probe", other.name, "mean_ns", "mean_ns") for other in others])
 

@@ -16,16 +16,17 @@ def contender_record(contender):
 def row(contest, comparison):
     contenders = {contender.name: contender for contender in contest.contenders}
     ours, theirs = contenders[comparison.ours], contenders[comparison.theirs]
-    measured = theirs.status == "measured"
+    out = next((one for one in (ours, theirs) if one.status != "measured"), None)
 
     def beside(our_figure, their_figure, resolution):
         pair = ([figures[name] for figures in contender.rounds]
                 for contender, name in ((ours, our_figure), (theirs, their_figure)))
-        return compare(*pair, resolution) if measured else None
+        return compare(*pair, resolution) if out is None else None
     return {
         "contest": contest.name, "title": contest.title, "ours": ours.name, "rival": theirs.name, "tool": theirs.tool,
         "our_figure": comparison.our_figure, "their_figure": comparison.their_figure, "same_span": comparison.same_span,
-        "status": theirs.status, "reason": theirs.reason, "our_p50_ns": medians(ours.rounds)["p50_ns"],
+        "status": out.status if out else "measured", "reason": out.reason if out else None,
+        "our_p50_ns": medians(ours.rounds).get("p50_ns"),
         "latency": beside(comparison.our_figure, comparison.their_figure, theirs.resolution),
         "period": beside("period_ns", "period_ns", {"ns": theirs.resolution.get("period_ns", 0)}),
         "reasons_if_higher": {"latency": comparison.reason, "period": comparison.period_reason}}

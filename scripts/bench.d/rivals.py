@@ -4,6 +4,7 @@ Called by scripts/bench, which has built the program. It needs only the standard
 """
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -93,20 +94,19 @@ def file_system(folder):
 
 
 def on_host(options):
-    folders = ["/dev/shm", "target"]
-    with tempfile.TemporaryDirectory(dir=folders[0], prefix="rivals-") as memory, \
-            tempfile.TemporaryDirectory(dir=folders[1], prefix="rivals-") as disk:
+    with contextlib.ExitStack() as stack:
         files = {}
-        for folder in (memory, disk):
-            # In a relative form: fio and the record have no use for where this tree is.
-            file = os.path.join(os.path.relpath(folder) if folder == disk else folder, "file")
+        for place in ("/dev/shm", "target"):
+            if not os.access(place, os.W_OK) or file_system(place) in files:
+                say(f"{place} is left out: it cannot be written, or is the same kind of file system as the one before")
+                continue
+            folder = stack.enter_context(tempfile.TemporaryDirectory(dir=place, prefix="rivals-"))
+            # Relative, because the record has no use for where this tree is.
+            file = os.path.join(place, os.path.basename(folder), "file")
             with open(file, "wb") as stream:
                 stream.write(os.urandom(FILE_BYTES))
                 os.fsync(stream.fileno())
-            kind = file_system(folder)
-            if kind in files:
-                say(f"both {folders[0]} and target are on {kind}: one of them is enough")
-            files.setdefault(kind, file)
+            files[file_system(place)] = file
         cpu = max(os.sched_getaffinity(0))
         return measured("host", options, lambda settings: host_contests(settings, files, cpu))
 

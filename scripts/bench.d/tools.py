@@ -8,7 +8,11 @@ class Unreadable(Exception):
 
 
 class Failed(Exception):
-    """A tool ended with an error, not in time, or short of what was asked."""
+    """A tool ended with an error, not in time, or short of what was asked. `code` is its exit code, if it has one."""
+
+    def __init__(self, text, code=None):
+        super().__init__(text)
+        self.code = code
 
 
 def numbers(tool, text, values):
@@ -91,6 +95,8 @@ def read_qperf(messages_per_period):
 
 LAT_PROBE = ("Two fenced reads of the time stamp counter around each command, from before the hand-over until the "
              "completion was seen; all samples, exact; after 1,000 commands of warm-up.")
+LAT_PROBE_LAB = LAT_PROBE + " The counter is forced with `--clock tsc`, for perftest reads it too. The far end is `lat-probe serve`."
+LAT_PROBE_HALF = LAT_PROBE_LAB + " Half of a round trip, by `--half-rtt`; the period is the whole one."
 FIO = "fio: unfenced stamps, in a histogram whose buckets are up to 0.78 % wide. Period: run time, in whole ms, by commands. "
 FIO_SYNC = FIO + "clat: from before the call to its return."
 FIO_ASYNC = FIO + ("clat: from after the submitting call until fio took the completion. lat: from when fio had prepared the "
