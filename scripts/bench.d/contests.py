@@ -16,7 +16,7 @@ SERVER_ADDRESS, SERVER_CPU, CLIENT_CPU = "10.0.0.1", 0, 1
 # same: both shall read the same clock.
 CLOCK = ["--clock", "tsc"]
 
-UNFENCED = "fio's two reads of the clock are not fenced, ours are, and fences take time; the period has no such difference"
+UNFENCED = "fio's two reads of the clock are not fenced, ours are, and fences take time"
 WORKER = ("probably because on tmpfs a kernel thread does the command, and may wait for the CPU that our polling keeps, while fio "
           "sleeps in the kernel, as `--completion event` does")
 STAMPED_LATE = "not the same span: fio's clat starts after the submitting call; its lat and the period hold the whole command"
