@@ -225,3 +225,52 @@ fn a_limit_fails_on_its_own_and_junit_says_what_failed() {
     let (code, _, stderr) = series.compare("base-*.json slow-*.json --junit no/such/folder.xml");
     assert!(code == 1 && stderr.contains("no/such/folder.xml"), "{stderr}");
 }
+
+#[test]
+fn a_shift_over_sizes_is_told_as_a_cost_of_the_command_and_of_the_byte() {
+    let series = Series::new();
+    let sweep = |side: &str, per_command: f64, per_byte: f64| {
+        series.side(side, 8, 1.0, |result| {
+            let noise = result["points"][0]["latency_ns"]["mean"].as_f64().unwrap();
+            let template = result["points"][0].clone();
+            let point = |bytes: u64| {
+                let mut point = template.clone();
+                point["config"]["bs_bytes"] = json!(bytes);
+                let ns = noise * 30_000.0 + per_command + (0.5 + per_byte) * bytes as f64;
+                point["latency_ns"]["mean"] = json!(ns);
+                point["latency_ns"]["percentiles"]["50"] = json!(ns);
+                point
+            };
+            result["points"] = [512, 4096, 65_536, 524_288].map(point).into();
+        });
+    };
+    sweep("base", 0.0, 0.0);
+    sweep("patch", 4000.0, 0.01);
+    let comparison = json_of(&series, "base-*.json patch-*.json");
+    let cost = &comparison["costs"][0];
+    assert_eq!((&cost["side"], &cost["sizes"][3]), (&json!("patch-*.json"), &json!(524_288)));
+    let near = |value: &Value, wanted: f64, within: f64| (value.as_f64().unwrap() - wanted).abs() <= within;
+    assert!(near(&cost["per_command"]["shift_ns"], 4000.0, 40.0), "{cost}");
+    assert!(near(&cost["per_byte"]["shift_ns"], 0.01, 0.001), "{cost}");
+    assert!(cost["per_command"]["low_ns"].as_f64() <= Some(4000.0) && cost["per_command"]["high_ns"].is_number());
+    let (_, text, _) = series.compare("base-*.json patch-*.json");
+    assert!(text.contains("a command, +0.0100 ns"), "{text}");
+}
+
+#[test]
+fn a_table_that_others_have_measured_is_read_without_a_verdict() {
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/tables/srp-thread-2010.csv");
+    let arguments = format!("--table {} --max-bytes 64k", table.display());
+    let folder = tempfile::tempdir().unwrap();
+    let (code, text, stderr) = compare(folder.path(), &arguments);
+    assert_eq!(code, 4, "{stderr}");
+    assert!(text.contains("thread=y against before, over 3 sizes: +3922 ns a command"), "{text}");
+    assert!(text.contains("verdict    inconclusive: single values have no interval"), "{text}");
+    let (_, document, _) = compare(folder.path(), &format!("{arguments} --format json --output t.json"));
+    assert_valid_as("table-1", &serde_json::from_str(&document).unwrap());
+    assert_eq!(fs::read_to_string(folder.path().join("t.json")).unwrap(), document);
+    let (code, _, stderr) = compare(folder.path(), "--table none.csv");
+    assert!(code == 2 && stderr.contains("none.csv"), "{stderr}");
+    let (code, ..) = compare(folder.path(), &format!("{arguments} --format csv"));
+    assert_eq!(code, 2);
+}

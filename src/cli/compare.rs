@@ -5,16 +5,23 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, ValueEnum};
 
 use crate::{
+    error::{Error, Result},
     report::comparison::Figure,
-    run::{Compare, ComparisonFormat, Format, Judging, LEVEL, MinEffect},
-    units::parse_duration,
+    run::{self, Compare, ComparisonFormat, Format, Judging, LEVEL, MinEffect, Outcome, Table},
+    units::{parse_bytes, parse_duration},
 };
 
 #[derive(Debug, Args)]
 pub(super) struct CompareArgs {
     /// Results, one side each: files by a quoted pattern, with a name if you like; the first side is the base
-    #[arg(value_name = "[NAME=]FILES", required = true)]
+    #[arg(value_name = "[NAME=]FILES", required_unless_present = "table")]
     pub sides: Vec<String>,
+    /// Read a table of rates that others have measured instead: bs_bytes, jobs, and a column for each side
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sides", "junit", "fail_above", "judge", "min_effect"])]
+    pub table: Option<PathBuf>,
+    /// Rows of larger blocks do not go into the cost per command (--table)
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, requires = "table")]
+    pub max_bytes: Option<u64>,
     #[command(flatten)]
     pub judging: JudgingArgs,
     /// Fail if a figure of the last side is above this, such as p99=20us; also for one side alone
@@ -49,6 +56,22 @@ pub(super) enum ComparisonFormatArg {
     Csv,
 }
 
+/// Compares, or reads a table.
+///
+/// # Errors
+/// As [`run::compare`] and [`run::table`].
+pub(super) fn compare(arguments: CompareArgs) -> Result<Outcome> {
+    let Some(path) = arguments.table else { return run::compare(&arguments.into()) };
+    let format = match arguments.format {
+        ComparisonFormatArg::Text => Format::Text,
+        ComparisonFormatArg::Json => Format::Json,
+        ComparisonFormatArg::Markdown | ComparisonFormatArg::Csv => {
+            return Err(Error::usage("--table is shown as text or json"));
+        }
+    };
+    run::table(&Table { path, max_bytes: arguments.max_bytes, format, output: arguments.output })
+}
+
 impl From<JudgingArgs> for Judging {
     fn from(arguments: JudgingArgs) -> Self {
         let mut figures: Vec<Figure> = Vec::new();
@@ -79,7 +102,7 @@ impl From<CompareArgs> for Compare {
     }
 }
 
-fn parse_min_effect(text: &str) -> Result<MinEffect, String> {
+fn parse_min_effect(text: &str) -> std::result::Result<MinEffect, String> {
     let Some(number) = text.strip_suffix('%') else {
         let time = parse_duration(text).map_err(|why| format!("{why}; or a share such as 1%"))?;
         return Ok(MinEffect::Ns(time.as_nanos() as f64));
@@ -90,12 +113,12 @@ fn parse_min_effect(text: &str) -> Result<MinEffect, String> {
     }
 }
 
-fn parse_figure(text: &str) -> Result<Figure, String> {
+fn parse_figure(text: &str) -> std::result::Result<Figure, String> {
     let names = || Figure::ALL.map(Figure::name).join(", ");
     Figure::named(text).ok_or_else(|| format!("{text:?} is no figure; there are {}", names()))
 }
 
-fn parse_gate(text: &str) -> Result<(Figure, Duration), String> {
+fn parse_gate(text: &str) -> std::result::Result<(Figure, Duration), String> {
     let (figure, limit) =
         text.split_once('=').ok_or_else(|| format!("{text:?}: write FIGURE=TIME, such as p99=20us"))?;
     Ok((parse_figure(figure)?, parse_duration(limit)?))

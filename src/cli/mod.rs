@@ -60,7 +60,7 @@ fn dispatch(cli: Cli, matches: &ArgMatches) -> Result<u8> {
         Some(Command::Serve(arguments)) => serve(arguments),
         Some(Command::Engines) => print(&run::engines::render()).map(|()| 0),
         Some(Command::Calibrate(arguments)) => calibrate(arguments),
-        Some(Command::Compare(arguments)) => show(run::compare(&arguments.into())?),
+        Some(Command::Compare(arguments)) => show(compare::compare(arguments)?),
         Some(Command::Fill(arguments)) => fill(arguments),
         Some(Command::Check) => {
             let findings = check::inspect(&check::System::read(Sysfs::default()));

@@ -1,7 +1,13 @@
 //! What a reader of a result must know about the machine to believe or to repeat it; the result's `host` object.
 
-use super::{CpuSet, Sysfs, cpu};
+use std::collections::BTreeMap;
+
 use serde::Serialize;
+
+use super::{
+    CpuSet, Sysfs, cpu,
+    modules::{Module, modules},
+};
 
 /// The machine as far as it bears on latency. What it doesn't show is null.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -36,6 +42,8 @@ pub struct HostFacts {
     pub nohz_full: Option<CpuSet>,
     /// The words of the kernel's command line that bear on latency: isolation, mitigations, idle states.
     pub cmdline: Option<Vec<String>>,
+    /// Kernel modules on RDMA and storage paths, with their parameters.
+    pub modules: Option<BTreeMap<String, Module>>,
 }
 
 impl HostFacts {
@@ -58,6 +66,7 @@ impl HostFacts {
             isolated_cpus: cpu::isolated(sysfs),
             nohz_full: cpu::nohz_full(sysfs),
             cmdline: sysfs.read("/proc/cmdline").map(|line| latency_words(&line)),
+            modules: modules(sysfs),
         }
     }
 }
@@ -178,7 +187,7 @@ mod tests {
     #[test]
     fn an_empty_tree_is_all_null() {
         let json = serde_json::to_value(facts(&Tree::new())).unwrap();
-        assert_eq!(json.as_object().unwrap().len(), 15);
+        assert_eq!(json.as_object().unwrap().len(), 16);
         assert!(json.as_object().unwrap().values().all(serde_json::Value::is_null), "{json}");
     }
 
@@ -203,7 +212,8 @@ mod tests {
             "hostname": "node7", "kernel": "6.1.0-18-amd64", "kernel_version": "#1 SMP PREEMPT_DYNAMIC",
             "os": "Debian GNU/Linux 12", "cpu_model": "Xeon", "microcode": "0x2b", "cpus_online": "0-7",
             "hypervisor": null, "clocksource": "tsc", "governor": "performance", "turbo": false, "smt_active": false,
-            "isolated_cpus": "", "nohz_full": "2-3", "cmdline": ["isolcpus=2-3", "idle=poll"]
+            "isolated_cpus": "", "nohz_full": "2-3", "cmdline": ["isolcpus=2-3", "idle=poll"],
+            "modules": null
         });
         assert_eq!(json, expected);
     }

@@ -22,6 +22,7 @@ pub mod serve;
 mod session;
 mod signals;
 mod surroundings;
+mod table;
 mod warnings;
 
 use std::{
@@ -43,6 +44,7 @@ pub use calibrate::{Calibrate, calibrate};
 pub use compare::{Compare, ComparisonFormat, Judging, LEVEL, MinEffect, compare};
 pub use fill::{Fill, fill};
 pub use signals::Signals;
+pub use table::{Table, table};
 
 use dispatch::Measured;
 use job::{Job, Shared};
