@@ -58,7 +58,7 @@ def ensure_kernel(lab, wanted=None, modules=None):
         return _once(lab / "kernel", lambda folder: _unpack(_concrete_package(META_PACKAGE), folder))
     path = Path(wanted)
     if path.is_dir():
-        if not (path / "version").exists():
+        if not (path / "version").exists() or not (path / "boot").is_dir():
             raise Unusable(f"{wanted} is a folder; name the kernel's image in it")
         return _once(path.resolve(), None)
     if path.is_file():

@@ -66,7 +66,8 @@ class Series:
             return None
         except (OSError, ValueError) as error:
             raise BadSeries(f"{series.path}: {error}") from None
-        if not isinstance(series.document, dict) or series.document.get("schema") != SCHEMA:
+        if not isinstance(series.document, dict) or series.document.get("schema") != SCHEMA or \
+                not isinstance(series.document.get("rounds"), list):
             raise BadSeries(f"{series.path}: this is no {SCHEMA}")
         return series
 
