@@ -110,14 +110,17 @@ END
     check "what is no kernel for this is told" "without None other None None" "$(tail -n 1 "$scratch/out")"
 }
 
-# An image of one's own, a module parameter as the side, a failure half-way, and its continuation.
+# An image of one's own, a side that cannot be made a second time, and the continuation.
 own_image_with_two_settings() {
     local call=(scripts/lab-ab --kernel-a "$scratch/bzImage" --modules-a "$folder_a" --rounds 2 --deterministic --with null_blk
-        --output "$scratch/own" --side-a "test -e '$scratch/go'" --side-b "test \$LAB_DETERMINISTIC = 1"
+        --output "$scratch/own" --side-a "test -e '$scratch/go' || mkdir \"\$LAB_OUT/once\"" --side-b "test \$LAB_DETERMINISTIC = 1"
         -- --engine psync --target /dev/lab/n0 --rw randread --bs 4k --count 500)
+    rm -rf target/lab/out/once
     "${call[@]}" > "$scratch/out" 2> "$scratch/err"
     check "a side that cannot be made ends the series" 1 $?
     check "the message names the command and how to go on" 2 "$(grep -c -e "side's command failed: test -e" -e 'resume goes on' "$scratch/err")"
+    check "the rounds before it are kept" yes "$(yes_if [ "$(jq '.rounds | length' "$scratch/own/series.json")" -ge 2 ])"
+    rm -rf target/lab/out/once
     touch "$scratch/go"
     "${call[@]:0:1}" --resume "${call[@]:1}" > "$scratch/out" 2> "$scratch/err"
     check "it goes on where it stopped" 4 $?

@@ -85,7 +85,7 @@ def _once(folder, fill):
 def _concrete_package(name):
     """A meta package names the current kernel's package, which has its version in its name."""
     depends = _dependencies(name)
-    if depends is None and os.geteuid() == 0 and not _offered():
+    if depends is None and os.geteuid() == 0 and (name == META_PACKAGE or not _offered()):
         _say("fetching apt's package lists")
         subprocess.run(["apt-get", "update", "-q"], stdout=sys.stderr, check=False)
         depends = _dependencies(name)
@@ -142,7 +142,10 @@ def _ensure_own(kernels, path, modules):
 
     Its folder is named by what is in it: the same version may be built many times.
     """
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise Unusable(f"{path}: {error.strerror}") from None
     version = image.version_of(data)
     if version is None:
         raise Unusable(f"{path} is neither a package nor a kernel image for x86 (bzImage, vmlinuz or vmlinux)")
@@ -159,9 +162,9 @@ def _ensure_own(kernels, path, modules):
         _say(f"copying {path} and its modules into {folder}")
         with tempfile.TemporaryDirectory(dir=folder, prefix="unpack-") as scratch:
             scratch = Path(scratch)
-            for name in ("boot", "lib/modules"):
+            for name in ("boot", f"lib/modules/{version}"):
                 (scratch / name).mkdir(parents=True)
-            _run(["cp", "-a", "--reflink=auto", str(place), str(scratch / "lib/modules")])
+            _run(["cp", "-a", "--reflink=auto", f"{place}/.", str(scratch / "lib/modules" / version)])
             (scratch / "boot" / f"vmlinuz-{version}").write_bytes(data)
             _settle(scratch, folder, version, data)
     return _once(kernels / f"{version}-{_digest(data, place)}", fill)
@@ -171,7 +174,7 @@ def _digest(data, place):
     """Tells builds apart: all of the image; of the modules the size and the time, since they may be gigabytes."""
     digest = hashlib.sha256(data)
     for file in sorted(place.rglob("*.ko*")):
-        status = file.stat()
+        status = file.lstat()
         digest.update(f"{file.relative_to(place)} {status.st_size} {status.st_mtime_ns}\n".encode())
     return digest.hexdigest()[:12]
 
