@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Format, LEVEL, Outcome, compare::EXIT_INCONCLUSIVE, finish_document};
+use super::{Format, LEVEL, Outcome, compare::conclude::EXIT_INCONCLUSIVE, finish_document};
 use crate::{
     error::{Error, Result},
     report::{

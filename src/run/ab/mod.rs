@@ -13,8 +13,7 @@ use std::{
 use self::hook::Place;
 use super::{
     Format, Outcome, Reporting,
-    compare::{self, Judging},
-    finish_document,
+    compare::{self, Judging, conclude},
     session::Session,
     timestamp,
 };
@@ -25,7 +24,7 @@ use crate::{
     report::{
         OutputFile,
         comparison::Comparison,
-        comparison_text, json, junit,
+        comparison_text,
         series::{Making, SERIES_SCHEMA, Series, Taken},
     },
     stats::Verdict,
@@ -90,34 +89,14 @@ pub fn ab(options: &Ab, plans: &[Plan], reporting: &Reporting) -> Result<Outcome
     };
     if series.complete_blocks() == 0 {
         let stdout = format!("no block is complete: {} rounds are kept in {}\n", series.rounds.len(), path.display());
-        return Ok(Outcome { stdout, failure: None, exit_code: stop.map_or(compare::EXIT_INCONCLUSIVE, signal_code) });
+        return Ok(Outcome { stdout, failure: None, exit_code: stop.map_or(conclude::EXIT_INCONCLUSIVE, signal_code) });
     }
     let comparison = run.compare(&series, level)?;
-    conclude(&comparison, reporting.format, comparison_file, junit_file, stop)
-}
-
-fn conclude(
-    comparison: &Comparison,
-    format: Format,
-    comparison_file: Option<OutputFile>,
-    junit_file: Option<OutputFile>,
-    stop: Option<Stop>,
-) -> Result<Outcome> {
-    let document = json::to_string(comparison).map_err(|source| Error::Output { path: "<stdout>".into(), source })?;
-    let stdout = match format {
-        Format::Json => document.clone(),
-        Format::Text => comparison_text::text(comparison) + &comparison_text::sweep(comparison),
+    let show = |document: &str| match reporting.format {
+        Format::Json => document.to_string(),
+        Format::Text => comparison_text::text(&comparison) + &comparison_text::sweep(&comparison),
     };
-    let mut outcome = finish_document(document, stdout, comparison_file, None, stop);
-    if let Some(junit_file) = junit_file {
-        let stored = junit_file.commit(junit::render(comparison).as_bytes());
-        outcome.failure = outcome.failure.or(stored.err());
-        outcome.exit_code = outcome.failure.as_ref().map_or(outcome.exit_code, Error::exit_code);
-    }
-    if outcome.failure.is_none() && stop.is_none() {
-        outcome.exit_code = compare::exit_code(comparison);
-    }
-    Ok(outcome)
+    conclude::conclude(&comparison, show, comparison_file, junit_file, stop)
 }
 
 fn check(options: &Ab) -> Result<()> {
