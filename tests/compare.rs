@@ -167,6 +167,10 @@ fn set_ups_that_make_other_figures_are_refused_and_others_are_listed() {
     let differences = comparison["differences"].as_array().unwrap();
     assert!(differences.iter().any(|it| it["key"] == "host.kernel" && it["values"][1][0] == "\"7.0-patched\""));
     assert!(comparison["warnings"].as_array().unwrap().iter().any(|it| it["code"] == "set-up-differs"));
+    let quiet = json!({ "applied": [{ "what": "cpu-dma-latency", "detail": "" }], "refused": [] });
+    series.side("quiet", 4, 10_000.0, |result| result["quiet"] = quiet.clone());
+    let (_, text, _) = series.compare("base-*.json quiet-*.json");
+    assert!(text.contains("what was quieted differs: nothing against cpu-dma-latency [set-up-differs]"), "{text}");
     series.side("deep", 4, 10_000.0, |result| result["points"][0]["config"]["qd"] = json!(32));
     series.refused(
         "base-*.json deep-*.json",

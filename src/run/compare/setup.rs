@@ -97,6 +97,7 @@ pub(super) fn doubts(sides: &[Side], keys: &[PointKey]) -> Vec<Warning> {
     for (pointer, meaning) in [("/host/hostname", "the machine"), ("/host/cpu_model", "the processor")] {
         add(meaning, values(sides, |round| round.document.pointer(pointer).map(Value::to_string)));
     }
+    add("what was quieted", values(sides, |round| Some(quieted(round))));
     for side in sides {
         let noisy = side.rounds.iter().filter(|round| has_warning(round, "noise")).count();
         if noisy > 0 {
@@ -105,6 +106,13 @@ pub(super) fn doubts(sides: &[Side], keys: &[PointKey]) -> Vec<Warning> {
         }
     }
     warnings
+}
+
+/// What `--quiet` has applied, by name.
+fn quieted(round: &Round) -> String {
+    let applied = round.document.pointer("/quiet/applied").and_then(Value::as_array).into_iter().flatten();
+    let names: Vec<_> = applied.filter_map(|entry| entry["what"].as_str()).collect();
+    if names.is_empty() { "nothing".into() } else { names.join(" and ") }
 }
 
 fn has_warning(round: &Round, code: &str) -> bool {
