@@ -36,6 +36,9 @@ pub fn measure(tool: &str, port: u16, count: usize, peer: &str) -> Vec<f64> {
 /// The figures of a report, in their order.
 pub const FIGURES: [&str; 7] = ["min", "max", "p50", "mean", "stdev", "p99", "p99.9"];
 
+/// Place of the smallest.
+pub const MIN: usize = 0;
+
 /// Place of the median.
 pub const P50: usize = 2;
 
