@@ -136,15 +136,27 @@ fn more_sides_and_more_figures_widen_the_intervals() {
 }
 
 #[test]
-fn a_difference_below_the_instruments_own_spread_does_not_count() {
+fn a_difference_below_the_instruments_own_spread_has_no_direction_and_is_not_the_same() {
     let series = Series::new();
-    let spread = |result: &mut Value| result["points"][0]["share"]["unresolvable_below_ns"] = json!(700.0);
-    series.side("base", 6, 10_000.0, spread);
-    series.side("later", 6, 10_500.0, spread);
+    let spread = |ns: u32| move |result: &mut Value| result["points"][0]["share"]["unresolvable_below_ns"] = json!(ns);
+    series.side("base", 6, 10_000.0, spread(700));
+    series.side("later", 6, 10_500.0, spread(700));
     let comparison = json_of(&series, "base-*.json later-*.json");
-    assert_eq!(comparison["verdict"], "same");
+    assert_eq!(comparison["verdict"], "inconclusive");
     let p50 = &comparison["points"][0]["sides"][1]["figures"][1]["against_first"];
-    assert_eq!(p50["least_effect_ns"], 700.0);
+    assert_eq!((&p50["unresolvable_ns"], p50["least_effect_ns"].as_f64() < Some(110.0)), (&json!(700.0), true));
+    let (code, text, _) = series.compare("base-*.json later-*.json");
+    assert!(code == 4 && text.contains("the shift of p50 of later-*.json is sharp, but below 700.0 ns"), "{text}");
+    // One noisy round of thirteen does not hide it.
+    series.side("base", 6, 10_000.0, spread(20));
+    series.side("later", 6, 10_500.0, spread(20));
+    let noisy = fs::read_to_string(series.path().join("later-5.json")).unwrap();
+    fs::write(
+        series.path().join("later-6.json"),
+        noisy.replace("\"unresolvable_below_ns\":20", "\"unresolvable_below_ns\":9000"),
+    )
+    .unwrap();
+    assert_eq!(json_of(&series, "base-*.json later-*.json")["verdict"], "slower");
 }
 
 #[test]

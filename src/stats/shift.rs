@@ -91,6 +91,15 @@ impl Verdict {
         }
     }
 
+    /// Takes a direction back that the instrument cannot tell from its own spread, however sharp the interval: both sides
+    /// may have met another floor. That is no proof of equality either.
+    pub fn if_resolved(self, shift: &Shift, unresolvable_ns: f64) -> Self {
+        match self {
+            Self::Slower | Self::Faster if shift.shift_ns.abs() < unresolvable_ns => Self::Inconclusive,
+            verdict => verdict,
+        }
+    }
+
     /// As it stands in a report.
     pub fn name(self) -> &'static str {
         match self {
@@ -163,6 +172,18 @@ mod tests {
             (of(0.8, 0.5, 1.2), of(2.0, -0.1, 4.0), of(0.0, -2.0, 2.0)),
             (Verdict::Inconclusive, Verdict::Inconclusive, Verdict::Inconclusive)
         );
+    }
+
+    #[test]
+    fn what_the_instrument_cannot_tell_from_its_spread_has_no_direction_and_is_not_the_same() {
+        let shift = Shift { shift_ns: 40.0, low_ns: Some(39.5), high_ns: Some(40.5), least_visible_ns: None };
+        let of = |unresolvable_ns| Verdict::of(&shift, 8.0).if_resolved(&shift, unresolvable_ns);
+        assert_eq!((of(0.0), of(40.0), of(60.0)), (Verdict::Slower, Verdict::Slower, Verdict::Inconclusive));
+        let faster = Shift { shift_ns: -40.0, low_ns: Some(-40.5), high_ns: Some(-39.5), least_visible_ns: None };
+        assert_eq!(Verdict::of(&faster, 8.0).if_resolved(&faster, 60.0), Verdict::Inconclusive);
+        // An interval within the least effect of interest is the same, whatever the floor does.
+        let small = Shift { shift_ns: 1.0, low_ns: Some(-2.0), high_ns: Some(3.0), least_visible_ns: None };
+        assert_eq!(Verdict::of(&small, 8.0).if_resolved(&small, 60.0), Verdict::Same);
     }
 
     /// Rounds as machines make them: a level each round of its own, now and then another mode, rarely something far off.
