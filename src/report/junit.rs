@@ -1,9 +1,9 @@
 //! A comparison as a JUnit report, which CI servers show: one test a point and side, failed if it is slower, skipped if
-//! nothing can be told.
+//! nothing can be told; and one for each limit.
 
 use std::fmt::Write;
 
-use super::comparison::{Against, Comparison, Figure, PointComparison, SidePoint};
+use super::comparison::{Against, Comparison, Figure, Gate, PointComparison, SidePoint};
 use crate::{stats::Verdict, units::format_ns};
 
 /// Writes the report.
@@ -19,6 +19,11 @@ pub fn render(comparison: &Comparison) -> String {
                 write_case(&mut cases, (point, side, figure), against);
             }
         }
+    }
+    for gate in &comparison.gates {
+        tests += 1;
+        failures += usize::from(!gate.passed);
+        write_gate(&mut cases, gate);
     }
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"lat-probe compare\" tests=\"{tests}\" \
@@ -55,6 +60,18 @@ fn write_case(cases: &mut String, what: (&PointComparison, &SidePoint, Figure), 
         Verdict::Same | Verdict::Faster => format!("<system-out>{said}</system-out>"),
     };
     // Writing to a String cannot fail.
+    let _ = writeln!(cases, "  <testcase classname=\"{class}\" name=\"{name}\">{inner}</testcase>");
+}
+
+fn write_gate(cases: &mut String, gate: &Gate) {
+    let (class, limit) = (escaped(&gate.side), format_ns(gate.limit_ns));
+    let name = escaped(&format!("{}: {} at most {limit}", gate.point, gate.figure.name()));
+    let said = gate.value_ns.map_or("its samples do not support it".into(), format_ns);
+    let inner = if gate.passed {
+        format!("<system-out>{said}</system-out>")
+    } else {
+        format!("<failure message=\"{said}, limit {limit}\"/>")
+    };
     let _ = writeln!(cases, "  <testcase classname=\"{class}\" name=\"{name}\">{inner}</testcase>");
 }
 
