@@ -44,6 +44,50 @@ pub(super) fn unresolved(points: &[PointComparison], judged: &[Figure]) -> Vec<W
     figures.filter_map(of).collect()
 }
 
+/// Doubts that do not come from the figures: commands that failed, and an order that lets a drift look like a shift.
+pub(super) fn of_rounds(sides: &[Side], in_blocks: bool) -> Vec<Warning> {
+    let mut warnings: Vec<_> = sides.iter().filter_map(failed).collect();
+    if let Some((first, others)) = sides.split_first().filter(|_| !in_blocks) {
+        warnings.extend(others.iter().filter_map(|side| not_in_turn(first, side)));
+    }
+    warnings
+}
+
+fn failed(side: &Side) -> Option<Warning> {
+    let names = |round: &Round| -> BTreeSet<String> {
+        let points = round.points.iter().map(|point| &round.document_of(point)["errors"]);
+        let counts = points.filter_map(|errors| errors.as_object()).flatten();
+        counts.filter(|(_, count)| count.as_u64() != Some(0)).map(|(name, _)| name.clone()).collect()
+    };
+    let failed: Vec<_> = side.rounds.iter().map(names).filter(|names| !names.is_empty()).collect();
+    let (all, count, name) = (side.rounds.len(), failed.len(), &side.name);
+    let names: BTreeSet<String> = failed.into_iter().flatten().collect();
+    let names = names.into_iter().collect::<Vec<_>>().join(", ");
+    (count > 0).then(|| Warning::new("errors", format!("{count} of {all} rounds of {name} count errors: {names}")))
+}
+
+/// Whether all rounds of one side were taken before all of the other.
+fn not_in_turn(first: &Side, other: &Side) -> Option<Warning> {
+    let ((first_from, first_to), (from, to)) = (span(first)?, span(other)?);
+    let (earlier, later) = match () {
+        () if first_to < from => (&first.name, &other.name),
+        () if to < first_from => (&other.name, &first.name),
+        () => return None,
+    };
+    let message = format!(
+        "all rounds of {earlier} were taken before those of {later}: whatever the machine did between them is in the shift. \
+         Take them in turn, as lat-probe ab does"
+    );
+    Some(Warning::new("not-in-turn", message))
+}
+
+/// When the first and the last of several rounds began. Times are RFC 3339 in UTC, so their order is that of their text.
+fn span(side: &Side) -> Option<(&str, &str)> {
+    let times: Option<Vec<&str>> = side.rounds.iter().map(|round| round.document["started_at"].as_str()).collect();
+    let times = times.filter(|times| times.len() > 1)?;
+    Some((times.iter().min()?, times.iter().max()?))
+}
+
 /// Says so where a side has too few rounds for an interval.
 pub(super) fn too_few(sides: &[Side], level: f64, in_blocks: bool) -> Option<Warning> {
     let has_interval = |base: usize, other: usize| {

@@ -163,6 +163,7 @@ pub(super) fn of_sides(sides: &[Side], judging: &Judging) -> Result<Comparison> 
         warnings.push(Warning::new("control-differs", message));
     }
     if sides.len() > 1 {
+        warnings.extend(doubts::of_rounds(sides, in_blocks));
         warnings.extend(doubts::too_few(sides, level_of_each, in_blocks));
     }
     warnings.extend(doubts::unresolved(&points, judged_figures));
