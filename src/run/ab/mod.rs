@@ -237,9 +237,13 @@ impl Run<'_> {
         let place = Place { side: &making.name, round, block: block + 1, points: &self.points };
         let cpus = session.cpus().usable().clone();
         let run_hook = |name, command: &str, session: &Session| {
-            let ended = if command.is_empty() { Ok(()) } else { hook::run(name, command, &place, &cpus) };
+            let ended = if command.is_empty() {
+                Ok(())
+            } else {
+                hook::run(name, command, &place, &cpus, &|| session.stopped().is_some())
+            };
             match (session.stopped(), ended) {
-                (Some(stop), _) => Err(Ended::Stopped(stop)), // The hook had the signal from the terminal as well.
+                (Some(stop), _) => Err(Ended::Stopped(stop)), // The hook may have failed of the same signal.
                 (None, ended) => ended.map_err(Ended::from),
             }
         };
