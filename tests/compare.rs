@@ -255,6 +255,21 @@ fn failed_commands_and_sides_that_were_not_taken_in_turn_are_doubts() {
 }
 
 #[test]
+fn fewer_rounds_that_scatter_more_are_a_doubt() {
+    let series = Series::new();
+    series.side("base", 12, 10_000.0, |_| {});
+    series.side("wide-a", 2, 9_000.0, |_| {});
+    series.side("wide-b", 2, 11_000.0, |_| {});
+    series.side("even", 5, 10_000.0, |_| {});
+    let said = json_of(&series, "base-*.json wide-*.json")["warnings"].to_string();
+    assert!(said.contains("the 4 rounds of wide-*.json scatter by"), "{said}");
+    let said = json_of(&series, "wide-*.json base-*.json")["warnings"].to_string();
+    assert!(said.contains("uneven-rounds"), "{said}");
+    let said = json_of(&series, "base-*.json even-*.json")["warnings"].to_string();
+    assert!(!said.contains("uneven-rounds"), "{said}");
+}
+
+#[test]
 fn a_limit_fails_on_its_own_and_junit_says_what_failed() {
     let series = Series::new();
     series.side("base", 6, 10_000.0, |_| {});

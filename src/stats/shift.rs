@@ -27,7 +27,8 @@ impl Shift {
     /// `None` if a side has no round.
     ///
     /// It holds for any distribution, the same on both sides but for the shift, of rounds that could as well have come in any
-    /// other order.
+    /// other order. With as many rounds on each side one may scatter five times as widely and it errs in 6.5 % of cases instead
+    /// of 5 %. Where the side that scatters so has 5 rounds against 20, it errs in 16 %.
     pub fn of_two_samples(base: &[f64], other: &[f64], level: f64) -> Option<Self> {
         let differences = base.iter().flat_map(|base| other.iter().map(move |other| other - base)).collect();
         Self::of_differences(differences, outside_two_samples(base.len(), other.len(), level), level)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::point_of;
+use super::{point_of, value, values};
 use crate::{
     report::{
         Warning,
@@ -86,6 +86,40 @@ fn span(side: &Side) -> Option<(&str, &str)> {
     let times: Option<Vec<&str>> = side.rounds.iter().map(|round| round.document["started_at"].as_str()).collect();
     let times = times.filter(|times| times.len() > 1)?;
     Some((times.iter().min()?, times.iter().max()?))
+}
+
+/// How many times as many rounds, and as wide a scatter, are uneven.
+const UNEVEN: (f64, f64) = (1.5, 2.0);
+
+/// Says so where the side with fewer rounds scatters more: [`Shift::of_two_samples`] errs too often then.
+pub(super) fn uneven(sides: &[Side], keys: &[PointKey], judged: &[Figure]) -> Vec<Warning> {
+    let Some((first, others)) = sides.split_first() else { return Vec::new() };
+    let of = |side: &Side| {
+        let (few, many) = if side.rounds.len() < first.rounds.len() { (side, first) } else { (first, side) };
+        let (n, m) = (few.rounds.len(), many.rounds.len());
+        if n < 2 || (m as f64) < UNEVEN.0 * n as f64 {
+            return None;
+        }
+        let mut scatters = keys.iter().flat_map(|key| judged.iter().map(move |&figure| (key, figure)));
+        let (wide_ns, narrow_ns) = scatters.find_map(|(key, figure)| {
+            let scatter = |side| scatter_ns(&values(side, key, |summary| value(summary, figure))?);
+            let (wide, narrow) = (scatter(few)?, scatter(many)?);
+            (wide > 0.0 && wide >= UNEVEN.1 * narrow).then_some((wide, narrow))
+        })?;
+        let (few, many, wide, narrow) = (&few.name, &many.name, format_ns(wide_ns), format_ns(narrow_ns));
+        let message = format!(
+            "the {n} rounds of {few} scatter by {wide}, the {m} of {many} by {narrow}: intervals are too narrow where fewer \
+             rounds scatter more. Take as many of each"
+        );
+        Some(Warning::new("uneven-rounds", message))
+    };
+    others.iter().filter_map(of).collect()
+}
+
+/// The median distance from the median.
+fn scatter_ns(values: &[f64]) -> Option<f64> {
+    let middle = median(values)?;
+    median(&values.iter().map(|ns| (ns - middle).abs()).collect::<Vec<_>>())
 }
 
 /// Says so where a side has too few rounds for an interval.

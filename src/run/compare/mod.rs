@@ -166,6 +166,9 @@ pub(super) fn of_sides(sides: &[Side], judging: &Judging) -> Result<Comparison> 
         warnings.extend(doubts::of_rounds(sides, in_blocks));
         warnings.extend(doubts::too_few(sides, level_of_each, in_blocks));
     }
+    if !in_blocks {
+        warnings.extend(doubts::uneven(sides, &keys, judged_figures));
+    }
     warnings.extend(doubts::unresolved(&points, judged_figures));
     let (percent, ns) = match min_effect {
         MinEffect::Percent(percent) => (Some(percent), None),
