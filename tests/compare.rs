@@ -289,6 +289,10 @@ fn a_limit_fails_on_its_own_and_junit_says_what_failed() {
     let junit = fs::read_to_string(series.path().join("report.xml")).unwrap();
     assert!(junit.contains("tests=\"1\" failures=\"1\" skipped=\"0\""), "{junit}");
     assert!(junit.contains("<failure message=\"shift "), "{junit}");
+    let (code, ..) = series.compare("base-0.json --fail-above p50=5us --fail-above p99=1ms --junit limits.xml");
+    assert_eq!(code, 3);
+    let junit = fs::read_to_string(series.path().join("limits.xml")).unwrap();
+    assert!(junit.contains("tests=\"2\" failures=\"1\"") && junit.contains("limit 5000 ns"), "{junit}");
     let stored = fs::read_to_string(series.path().join("comparison.json")).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&stored).unwrap()["verdict"], "slower");
     let (code, _, stderr) = series.compare("base-*.json slow-*.json --junit no/such/folder.xml");

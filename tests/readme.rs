@@ -46,6 +46,13 @@ fn shell(script: &str, folder: &Path) -> Command {
     command
 }
 
+/// Puts the data that commands name into the folder where they run.
+fn link_data(folder: &Path) {
+    for top in ["probes", "results"] {
+        symlink(Path::new(ROOT).join(top), folder.join(top)).unwrap();
+    }
+}
+
 #[test]
 fn the_blocks_marked_to_run_do_run() {
     let blocks = blocks("sh run");
@@ -56,6 +63,7 @@ fn the_blocks_marked_to_run_do_run() {
             continue;
         }
         let folder = tempfile::tempdir().unwrap();
+        link_data(folder.path());
         let Output { status, stdout, stderr } = shell(&block, folder.path()).output().unwrap();
         let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
         assert!(status.success(), "{block}\n{status}\n{stdout}\n{stderr}");
@@ -100,9 +108,7 @@ fn every_lat_probe_command_parses() {
     let token = folder.path().join("token");
     fs::write(&token, "0123456789abcdef0123456789abcdef\n").unwrap();
     fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
-    for top in ["probes", "results"] {
-        symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join(top), folder.path().join(top)).unwrap();
-    }
+    link_data(folder.path());
     for command in commands {
         // No name is looked up and no stranger is called: where there is a device, the peer refuses at once.
         let words = command.split_whitespace().skip(1).scan(false, |is_peer, word| {

@@ -16,7 +16,8 @@ pub(super) struct CompareArgs {
     /// Results, one side each: files by a quoted pattern, with a name if you like; the first side is the base
     #[arg(value_name = "[NAME=]FILES", required_unless_present = "table")]
     pub sides: Vec<String>,
-    /// Read a table of rates that others have measured instead: bs_bytes, jobs, and a column for each side
+    /// Read a table of rates that others have measured instead: bs_bytes, jobs, and a column for each side; a line
+    /// `# control: SIDE` names one that must equal the first
     #[arg(long, value_name = "FILE", conflicts_with_all = ["sides", "junit", "fail_above", "judge", "min_effect"])]
     pub table: Option<PathBuf>,
     /// Rows of larger blocks do not go into the cost per command (--table)

@@ -66,12 +66,13 @@ fn write_case(cases: &mut String, what: (&PointComparison, &SidePoint, Figure), 
 fn write_gate(cases: &mut String, gate: &Gate) {
     let (class, limit) = (escaped(&gate.side), format_ns(gate.limit_ns));
     let name = escaped(&format!("{}: {} at most {limit}", gate.point, gate.figure.name()));
-    let said = gate.value_ns.map_or("its samples do not support it".into(), format_ns);
+    let said = gate.value_ns.map_or("not supported by its samples".into(), format_ns);
     let inner = if gate.passed {
         format!("<system-out>{said}</system-out>")
     } else {
         format!("<failure message=\"{said}, limit {limit}\"/>")
     };
+    // Writing to a String cannot fail.
     let _ = writeln!(cases, "  <testcase classname=\"{class}\" name=\"{name}\">{inner}</testcase>");
 }
 

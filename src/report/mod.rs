@@ -9,6 +9,7 @@ pub mod output;
 pub mod read;
 pub mod result;
 pub mod series;
+pub mod table;
 mod tail;
 pub mod text;
 pub mod warning;

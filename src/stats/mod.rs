@@ -12,7 +12,7 @@ mod summary;
 mod tail;
 
 pub use histogram::{Bucket, Histogram, histogram};
-pub use line::Line;
+pub use line::{Line, LineIntervals};
 pub use series::{Interval, Outlier, Window, outliers, timeline, windowed_rate};
 pub use shift::{Shift, Verdict, median};
 pub use summary::{Percentiles, Summary, nearest_rank};

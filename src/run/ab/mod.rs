@@ -14,8 +14,7 @@ use std::{
 use self::{hook::Place, looks::Looks};
 use super::{
     Format, Outcome, Reporting,
-    compare::{self, Judging},
-    finish_document,
+    compare::{self, Judging, conclude},
     session::Session,
     timestamp,
 };
@@ -26,7 +25,7 @@ use crate::{
     report::{
         OutputFile,
         comparison::Comparison,
-        comparison_text, json, junit,
+        comparison_text,
         series::{Making, SERIES_SCHEMA, Series, Taken},
     },
     stats::Verdict,
@@ -87,10 +86,14 @@ pub fn ab(options: &Ab, plans: &[Plan], reporting: &Reporting) -> Result<Outcome
     };
     if series.complete_blocks() == 0 {
         let stdout = format!("no block is complete: {}\n", kept(&series, path));
-        return Ok(Outcome { stdout, failure: None, exit_code: stop.map_or(compare::EXIT_INCONCLUSIVE, signal_code) });
+        return Ok(Outcome { stdout, failure: None, exit_code: stop.map_or(conclude::EXIT_INCONCLUSIVE, signal_code) });
     }
     let comparison = run.compare(&series, level)?;
-    conclude(&comparison, reporting.format, comparison_file, junit_file, stop)
+    let show = |document: &str| match reporting.format {
+        Format::Json => document.to_string(),
+        Format::Text => comparison_text::text(&comparison) + &comparison_text::sweep(&comparison),
+    };
+    conclude::conclude(&comparison, show, comparison_file, junit_file, stop)
 }
 
 fn kept(series: &Series, path: Option<&Path>) -> String {
@@ -98,30 +101,6 @@ fn kept(series: &Series, path: Option<&Path>) -> String {
         Some(path) => format!("{} rounds are kept in {}; go on with --resume", series.rounds.len(), path.display()),
         None => "no round is kept, since there was no --output FILE".into(),
     }
-}
-
-fn conclude(
-    comparison: &Comparison,
-    format: Format,
-    comparison_file: Option<OutputFile>,
-    junit_file: Option<OutputFile>,
-    stop: Option<Stop>,
-) -> Result<Outcome> {
-    let document = json::to_string(comparison).map_err(|source| Error::Output { path: "<stdout>".into(), source })?;
-    let stdout = match format {
-        Format::Json => document.clone(),
-        Format::Text => comparison_text::text(comparison) + &comparison_text::sweep(comparison),
-    };
-    let mut outcome = finish_document(document, stdout, comparison_file, None, stop);
-    if let Some(junit_file) = junit_file {
-        let stored = junit_file.commit(junit::render(comparison).as_bytes());
-        outcome.failure = outcome.failure.or(stored.err());
-        outcome.exit_code = outcome.failure.as_ref().map_or(outcome.exit_code, Error::exit_code);
-    }
-    if outcome.failure.is_none() && stop.is_none() {
-        outcome.exit_code = compare::exit_code(comparison);
-    }
-    Ok(outcome)
 }
 
 fn check(options: &Ab) -> Result<()> {

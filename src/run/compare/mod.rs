@@ -1,5 +1,6 @@
 //! `lat-probe compare`: finished results, side against side, with a verdict.
 
+pub(super) mod conclude;
 mod cost;
 mod doubts;
 mod setup;
@@ -7,16 +8,16 @@ mod sides;
 
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
-use super::{Format, Outcome, finish_document};
+use super::{Format, Outcome};
 use crate::{
     error::{Error, Result},
     report::{
         OutputFile, Warning,
         comparison::{
-            Against, COMPARISON_SCHEMA, Comparison, Figure, FigureComparison, Gate, Method, PointComparison,
-            QuantileShift, SideFacts, SidePoint,
+            Against, COMPARISON_SCHEMA, Comparison, Figure, FigureComparison, Method, PointComparison, QuantileShift,
+            SideFacts, SidePoint,
         },
-        comparison_text, json, junit,
+        comparison_text,
         read::{PointKey, Round, RoundPoint, Side},
         result::Tool,
     },
@@ -25,11 +26,6 @@ use crate::{
 
 /// Probability that all intervals that are judged cover what they are of.
 pub const LEVEL: f64 = 0.95;
-
-/// Exit code of a regression.
-pub(super) const EXIT_REGRESSION: u8 = 3;
-/// Exit code of a comparison that cannot tell.
-pub(super) const EXIT_INCONCLUSIVE: u8 = 4;
 
 /// The least effect of interest.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,47 +89,14 @@ pub fn compare(options: &Compare) -> Result<Outcome> {
         ));
     }
     let mut comparison = of_sides(&sides, &options.judging)?;
-    comparison.gates = gates(&comparison, &options.fail_above);
-    let document = json::to_string(&comparison).map_err(|source| Error::Output { path: "<stdout>".into(), source })?;
-    let stdout = match options.format {
-        ComparisonFormat::Plain(Format::Json) => document.clone(),
+    comparison.gates = conclude::gates(&comparison, &options.fail_above);
+    let show = |document: &str| match options.format {
+        ComparisonFormat::Plain(Format::Json) => document.to_string(),
         ComparisonFormat::Plain(Format::Text) => comparison_text::text(&comparison),
         ComparisonFormat::Markdown => comparison_text::markdown(&comparison),
         ComparisonFormat::Csv => comparison_text::csv(&comparison),
     };
-    let mut outcome = finish_document(document, stdout, output, None, None);
-    if let Some(junit) = junit {
-        let stored = junit.commit(junit::render(&comparison).as_bytes());
-        outcome.failure = outcome.failure.or(stored.err());
-        outcome.exit_code = outcome.failure.as_ref().map_or(outcome.exit_code, Error::exit_code);
-    }
-    if outcome.failure.is_none() {
-        outcome.exit_code = exit_code(&comparison);
-    }
-    Ok(outcome)
-}
-
-/// 3 for a regression or a limit that was not kept, 4 if nothing can be told, 0 otherwise.
-pub(super) fn exit_code(comparison: &Comparison) -> u8 {
-    let gates_hold = comparison.gates.iter().all(|gate| gate.passed);
-    match comparison.verdict {
-        Some(Verdict::Slower) => EXIT_REGRESSION,
-        _ if !gates_hold => EXIT_REGRESSION,
-        Some(Verdict::Inconclusive) => EXIT_INCONCLUSIVE,
-        Some(Verdict::Same | Verdict::Faster) | None => 0,
-    }
-}
-
-/// Holds every point of the last side against the limits.
-fn gates(comparison: &Comparison, limits: &[(Figure, Duration)]) -> Vec<Gate> {
-    let of = |point: &PointComparison, side: &SidePoint, figure: Figure, limit: Duration| {
-        let value_ns = side.figures.iter().find(|found| found.figure == figure).map(|found| found.median_ns);
-        let limit_ns = limit.as_nanos() as f64;
-        let passed = value_ns.is_some_and(|value_ns| value_ns <= limit_ns);
-        Gate { point: point.title(), side: side.name.clone(), figure, limit_ns, value_ns, passed }
-    };
-    let points = comparison.points.iter().filter_map(|point| Some((point, point.sides.last()?)));
-    points.flat_map(|(point, side)| limits.iter().map(move |&(figure, limit)| of(point, side, figure, limit))).collect()
+    conclude::conclude(&comparison, show, output, junit, None)
 }
 
 /// Compares sides that are at hand.
