@@ -255,6 +255,20 @@ fn failed_commands_and_sides_that_were_not_taken_in_turn_are_doubts() {
 }
 
 #[test]
+fn a_judged_figure_that_the_samples_do_not_support_does_not_pass() {
+    let series = Series::new();
+    let few = |result: &mut Value| result["points"][0]["latency_ns"]["percentiles"]["99.9"] = json!(null);
+    series.side("base", 6, 10_000.0, few);
+    series.side("slow", 6, 20_000.0, few);
+    let (code, text, _) = series.compare("base-*.json slow-*.json --judge p99.9 --junit report.xml");
+    assert!(code == 4 && text.contains("p99.9 is judged, but not every round has the samples"), "{text}");
+    let junit = fs::read_to_string(series.path().join("report.xml")).unwrap();
+    assert!(junit.contains("tests=\"1\" failures=\"0\" skipped=\"1\""), "{junit}");
+    let (code, text, _) = series.compare("base-*.json slow-*.json --judge p50,p99.9");
+    assert_eq!(code, 3, "{text}");
+}
+
+#[test]
 fn fewer_rounds_that_scatter_more_are_a_doubt() {
     let series = Series::new();
     series.side("base", 12, 10_000.0, |_| {});
@@ -319,6 +333,9 @@ fn a_shift_over_sizes_is_told_as_a_cost_of_the_command_and_of_the_byte() {
     };
     sweep("base", 0.0, 0.0);
     sweep("patch", 4000.0, 0.01);
+    series.side("short", 8, 1.0, |result| result["points"][0]["config"]["bs_bytes"] = json!(512));
+    let said = json_of(&series, "base-*.json short-*.json")["warnings"].to_string();
+    assert!(said.contains("not all rounds have these points: spin 4096 bytes depth 1; "), "{said}");
     let comparison = json_of(&series, "base-*.json patch-*.json");
     let cost = &comparison["costs"][0];
     assert_eq!((&cost["side"], &cost["sizes"][3]), (&json!("patch-*.json"), &json!(524_288)));

@@ -44,6 +44,27 @@ pub(super) fn unresolved(points: &[PointComparison], judged: &[Figure]) -> Vec<W
     figures.filter_map(of).collect()
 }
 
+/// Judged figures that not every round supports, at each point: nothing can be told of them.
+pub(super) fn unsupported(points: &[PointComparison], judged: &[Figure]) -> Vec<Warning> {
+    let of = |point: &PointComparison, figure: Figure| {
+        let has = |side: &SidePoint| side.figures.iter().any(|found| found.figure == figure);
+        let side = point.sides.iter().find(|side| !has(side))?;
+        let (title, figure, name) = (point.title(), figure.name(), &side.name);
+        let message = format!("{title}: {figure} is judged, but not every round has the samples for it: {name}");
+        Some(Warning::new("unsupported", message))
+    };
+    points.iter().flat_map(|point| judged.iter().filter_map(move |&figure| of(point, figure))).collect()
+}
+
+/// Names the points that only some rounds have: nothing is said of them.
+pub(super) fn left_out(sides: &[Side], keys: &[PointKey]) -> Option<Warning> {
+    let all = sides.iter().flat_map(|side| &side.rounds).flat_map(|round| &round.points);
+    let left_out: BTreeSet<String> =
+        all.filter(|point| !keys.contains(&point.key)).map(|point| point.key.to_string()).collect();
+    let names = left_out.iter().map(String::as_str).collect::<Vec<_>>().join("; ");
+    (!left_out.is_empty()).then(|| Warning::new("left-out", format!("not all rounds have these points: {names}")))
+}
+
 /// Doubts that do not come from the figures: commands that failed, and an order that lets a drift look like a shift.
 pub(super) fn of_rounds(sides: &[Side], in_blocks: bool) -> Vec<Warning> {
     let mut warnings: Vec<_> = sides.iter().filter_map(failed).collect();

@@ -117,16 +117,21 @@ pub(super) fn of_sides(sides: &[Side], judging: &Judging) -> Result<Comparison> 
     let at = Judgement { in_blocks, level: level_of_each, min_effect };
     let points: Vec<_> = keys.iter().map(|key| at.point(sides, key)).collect();
     let only_controls = sides.iter().skip(1).all(|side| side.control);
-    let verdict = Comparison::worst(verdicts(&points, judged_figures, |control| control == only_controls));
+    let unsupported = if sides.len() > 1 { doubts::unsupported(&points, judged_figures) } else { Vec::new() };
+    let found = verdicts(&points, judged_figures, |control| control == only_controls);
+    // What cannot be judged must not pass.
+    let verdict = Comparison::worst(found.chain(unsupported.iter().map(|_| Verdict::Inconclusive)));
     let mut warnings = setup::doubts(sides, &keys);
+    warnings.extend(doubts::left_out(sides, &keys));
+    warnings.extend(unsupported);
     let differs = |verdict: Verdict| matches!(verdict, Verdict::Slower | Verdict::Faster);
     if !only_controls && verdicts(&points, judged_figures, |control| control).any(differs) {
         let message =
             "the control, which equals the first side, differs from it: something else than the sides changes";
         warnings.push(Warning::new("control-differs", message));
     }
+    warnings.extend(doubts::of_rounds(sides, in_blocks));
     if sides.len() > 1 {
-        warnings.extend(doubts::of_rounds(sides, in_blocks));
         warnings.extend(doubts::too_few(sides, level_of_each, in_blocks));
     }
     if !in_blocks {
