@@ -47,6 +47,11 @@ impl Shift {
         Self::of_differences(means, outside_pairs(differences.len(), level), level)
     }
 
+    /// Whether so many blocks have an interval of that level.
+    pub fn blocks_suffice(blocks: usize, level: f64) -> bool {
+        outside_pairs(blocks, level).is_some()
+    }
+
     fn of_differences(mut differences: Vec<f64>, outside: Option<usize>, level: f64) -> Option<Self> {
         differences.sort_by(f64::total_cmp);
         let shift_ns = median_of_sorted(&differences)?;
@@ -138,6 +143,7 @@ mod tests {
         let blocks = Shift::of_blocks(&[1.0, 2.0, 6.0], 0.95).unwrap();
         // Means: 1 1.5 2 3.5 4 6.
         assert_eq!((blocks.shift_ns, blocks.low_ns), (2.75, None));
+        assert_eq!([5, 6, 1 << 20].map(|blocks| Shift::blocks_suffice(blocks, 0.95)), [false, true, true]);
         assert_eq!((Shift::of_two_samples(&[], &[1.0], 0.95), Shift::of_blocks(&[], 0.95)), (None, None));
     }
 

@@ -84,7 +84,7 @@ pub(super) fn run(
 }
 
 fn wait(mut child: Child, stopped: &dyn Fn() -> bool) -> io::Result<ExitStatus> {
-    let mut since: Option<Instant> = None;
+    let (mut since, mut asked): (Option<Instant>, bool) = (None, false);
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
@@ -95,7 +95,8 @@ fn wait(mut child: Child, stopped: &dyn Fn() -> bool) -> io::Result<ExitStatus> 
                 child.kill()?;
                 return Err(io::Error::other("it did not end when it was asked to"));
             }
-            if waited > GRACE {
+            if waited > GRACE && !asked {
+                asked = true;
                 kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM)?;
             }
         }

@@ -24,7 +24,7 @@ impl Looks {
         for (share, part) in LOOKS {
             left += part * error;
             let blocks = (share * all as f64).ceil() as u64;
-            if blocks < all && has_interval(blocks, 1.0 - left / judged.max(1) as f64) {
+            if blocks < all && Shift::blocks_suffice(blocks as usize, 1.0 - left / judged.max(1) as f64) {
                 looks.push((blocks, left));
                 left = 0.0;
             }
@@ -49,11 +49,6 @@ impl Looks {
         let spent: f64 = earlier.iter().filter(|(due, _)| *due <= blocks).map(|(_, error)| error).sum();
         1.0 - (self.error - spent)
     }
-}
-
-fn has_interval(blocks: u64, level: f64) -> bool {
-    let shift = Shift::of_blocks(&vec![0.0; blocks as usize], level);
-    shift.is_some_and(|shift| shift.low_ns.is_some())
 }
 
 #[cfg(test)]
