@@ -161,11 +161,62 @@ fn a_time_budget_ends_a_series_and_one_block_has_no_verdict() {
 }
 
 #[test]
+fn without_a_file_a_series_is_compared_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = ab(folder.path(), &["--a", "true", "--b", "true", "--rounds", "2"]);
+    assert_eq!(code(&output), 4, "{}", stderr(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("verdict    inconclusive"));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    let output = ab(folder.path(), &["--a", "true", "--b", "exit 9", "--rounds", "2"]);
+    assert!(code(&output) == 1 && stderr(&output).contains("no round is kept"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_was_settled_stays_settled_when_the_series_is_taken_up_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [
+        "--a",
+        "true",
+        "--b",
+        "true",
+        "--rounds",
+        "20",
+        "--until-settled",
+        "--min-effect",
+        "1000%",
+        "--output",
+        "s.json",
+    ];
+    let rounds = || json(&folder.path().join("s.json"))["rounds"].as_array().unwrap().len();
+    let output = ab(folder.path(), &arguments);
+    assert_eq!((code(&output), rounds()), (0, 32), "{}", stderr(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("intervals of 97.5 %"), "{:?}", output.stdout);
+    let output = ab(folder.path(), &[&arguments[..], &["--resume"]].concat());
+    assert_eq!((code(&output), rounds()), (0, 32), "{}", stderr(&output));
+}
+
+#[test]
+fn blocks_of_two_series_are_not_the_same_blocks() {
+    let folder = tempfile::tempdir().unwrap();
+    for (one, two, file) in [("w=true", "x=true", "s.json"), ("y=true", "z=true", "t.json")] {
+        let output = ab(folder.path(), &["--side", one, "--side", two, "--rounds", "2", "--output", file]);
+        assert_eq!(code(&output), 4, "{}", stderr(&output));
+    }
+    let both = Command::new(env!("CARGO_BIN_EXE_lat-probe"))
+        .current_dir(folder.path())
+        .args(["compare", "s.json", "t.json", "--format", "json"])
+        .output()
+        .unwrap();
+    let comparison: Value = serde_json::from_slice(&both.stdout).unwrap();
+    assert_eq!((&comparison["method"]["in_blocks"], comparison["sides"].as_array().unwrap().len()), (&false.into(), 4));
+}
+
+#[test]
 fn what_makes_no_series_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, words) in [
         (&["--a", "true", "--output", "s.json"][..], "ab needs two sides"),
-        (&["--a", "true", "--b", "true"], "--output FILE"),
+        (&["--a", "true", "--b", "true", "--resume"], "--resume needs the --output FILE"),
         (&["--a", "true", "--b", "true", "--rounds", "3", "--output", "s.json"], "an even number is needed"),
         (&["--a", "true", "--b", "true", "--rounds", "0", "--output", "s.json"], "an even number is needed"),
         (&["--side", "x=true", "--side", "x=true", "--output", "s.json"], "the name is taken"),

@@ -53,10 +53,15 @@ impl Series {
             let mut result = self.template.clone();
             let ns = ns * (1.0 + 0.0005 * (round % 3) as f64);
             let latency = &mut result["points"][0]["latency_ns"];
-            latency["mean"] = json!(ns);
+            for figure in ["mean", "min", "max"] {
+                latency[figure] = json!(ns);
+            }
             for value in latency["percentiles"].as_object_mut().unwrap().values_mut().filter(|value| !value.is_null()) {
                 *value = json!(ns);
             }
+            // In turn: the sides' rounds lie an hour apart.
+            let minute = name.bytes().map(u32::from).sum::<u32>() % 60;
+            result["started_at"] = json!(format!("2026-11-30T{round:02}:{minute:02}:00Z"));
             change(&mut result);
             let path = self.path().join(format!("{name}-{round}.json"));
             fs::write(&path, result.to_string()).unwrap();
@@ -136,15 +141,27 @@ fn more_sides_and_more_figures_widen_the_intervals() {
 }
 
 #[test]
-fn a_difference_below_the_instruments_own_spread_does_not_count() {
+fn a_difference_below_the_instruments_own_spread_has_no_direction_and_is_not_the_same() {
     let series = Series::new();
-    let spread = |result: &mut Value| result["points"][0]["share"]["unresolvable_below_ns"] = json!(700.0);
-    series.side("base", 6, 10_000.0, spread);
-    series.side("later", 6, 10_500.0, spread);
+    let spread = |ns: u32| move |result: &mut Value| result["points"][0]["share"]["unresolvable_below_ns"] = json!(ns);
+    series.side("base", 6, 10_000.0, spread(700));
+    series.side("later", 6, 10_500.0, spread(700));
     let comparison = json_of(&series, "base-*.json later-*.json");
-    assert_eq!(comparison["verdict"], "same");
+    assert_eq!(comparison["verdict"], "inconclusive");
     let p50 = &comparison["points"][0]["sides"][1]["figures"][1]["against_first"];
-    assert_eq!(p50["least_effect_ns"], 700.0);
+    assert_eq!((&p50["unresolvable_ns"], p50["least_effect_ns"].as_f64() < Some(110.0)), (&json!(700.0), true));
+    let (code, text, _) = series.compare("base-*.json later-*.json");
+    assert!(code == 4 && text.contains("the shift of p50 of later-*.json is sharp, but below 700.0 ns"), "{text}");
+    // One noisy round of thirteen does not hide it.
+    series.side("base", 6, 10_000.0, spread(20));
+    series.side("later", 6, 10_500.0, spread(20));
+    let noisy = fs::read_to_string(series.path().join("later-5.json")).unwrap();
+    fs::write(
+        series.path().join("later-6.json"),
+        noisy.replace("\"unresolvable_below_ns\":20", "\"unresolvable_below_ns\":9000"),
+    )
+    .unwrap();
+    assert_eq!(json_of(&series, "base-*.json later-*.json")["verdict"], "slower");
 }
 
 #[test]
@@ -208,14 +225,80 @@ fn what_is_no_result_is_refused_by_name() {
 }
 
 #[test]
+fn copies_of_one_run_and_wrong_bytes_are_refused() {
+    let series = Series::new();
+    series.side("base", 4, 10_000.0, |_| {});
+    series.side("cand", 4, 10_500.0, |_| {});
+    fs::copy(series.path().join("cand-0.json"), series.path().join("cand-copy.json")).unwrap();
+    series.refused("base-*.json cand-*.json", &["cand-0.json and cand-copy.json are copies of one run"]);
+    series.side("wrong", 4, 10_500.0, |result| result["points"][0]["verified"] = json!("no"));
+    series.refused("base-*.json wrong-*.json", &["wrong-0.json: points[0].verified"]);
+    series.side("label", 1, 10_000.0, |result| result["label"] = json!("before"));
+    series.side("other", 1, 10_000.0, |result| result["label"] = json!("before"));
+    series.refused("label-0.json other-0.json", &["two sides are called before", "quote a pattern"]);
+}
+
+#[test]
+fn failed_commands_and_sides_that_were_not_taken_in_turn_are_doubts() {
+    let series = Series::new();
+    series.side("base", 4, 10_000.0, |_| {});
+    series.side("cand", 4, 10_500.0, |_| {});
+    let codes = |comparison: &Value| comparison["warnings"].to_string();
+    let said = codes(&json_of(&series, "base-*.json cand-*.json"));
+    assert!(!said.contains("not-in-turn") && !said.contains("\"errors\""), "{said}");
+    series.side("after", 4, 10_500.0, |result| {
+        let hour = result["started_at"].as_str().unwrap()[11..].to_string();
+        result["started_at"] = json!(format!("2026-12-01T{hour}"));
+        result["points"][0]["errors"] = json!({ "failed_commands": 3 });
+    });
+    let said = codes(&json_of(&series, "base-*.json after-*.json"));
+    assert!(said.contains("all rounds of base-*.json were taken before those of after-*.json"), "{said}");
+    assert!(said.contains("4 of 4 rounds of after-*.json count errors: failed_commands"), "{said}");
+    let said = codes(&json_of(&series, "after-*.json base-*.json"));
+    assert!(said.contains("all rounds of base-*.json were taken before those of after-*.json"), "{said}");
+}
+
+#[test]
+fn a_judged_figure_that_the_samples_do_not_support_does_not_pass() {
+    let series = Series::new();
+    let few = |result: &mut Value| result["points"][0]["latency_ns"]["percentiles"]["99.9"] = json!(null);
+    series.side("base", 6, 10_000.0, few);
+    series.side("slow", 6, 20_000.0, few);
+    let (code, text, _) = series.compare("base-*.json slow-*.json --judge p99.9 --junit report.xml");
+    assert!(code == 4 && text.contains("p99.9 is judged, but not every round has the samples"), "{text}");
+    let junit = fs::read_to_string(series.path().join("report.xml")).unwrap();
+    assert!(junit.contains("tests=\"1\" failures=\"0\" skipped=\"1\""), "{junit}");
+    let (code, text, _) = series.compare("base-*.json slow-*.json --judge p50,p99.9");
+    assert_eq!(code, 3, "{text}");
+}
+
+#[test]
+fn fewer_rounds_that_scatter_more_are_a_doubt() {
+    let series = Series::new();
+    series.side("base", 12, 10_000.0, |_| {});
+    series.side("wide-a", 2, 9_000.0, |_| {});
+    series.side("wide-b", 2, 11_000.0, |_| {});
+    series.side("even", 5, 10_000.0, |_| {});
+    let said = json_of(&series, "base-*.json wide-*.json")["warnings"].to_string();
+    assert!(said.contains("the 4 rounds of wide-*.json scatter by"), "{said}");
+    let said = json_of(&series, "wide-*.json base-*.json")["warnings"].to_string();
+    assert!(said.contains("uneven-rounds"), "{said}");
+    let said = json_of(&series, "base-*.json even-*.json")["warnings"].to_string();
+    assert!(!said.contains("uneven-rounds"), "{said}");
+}
+
+#[test]
 fn a_limit_fails_on_its_own_and_junit_says_what_failed() {
     let series = Series::new();
     series.side("base", 6, 10_000.0, |_| {});
     series.side("slow", 6, 10_500.0, |_| {});
     let (code, stdout, _) = series.compare("base-0.json --fail-above p50=20us --fail-above p99=1ms");
     assert_eq!(code, 0, "{stdout}");
-    let (code, stdout, _) = series.compare("base-0.json --fail-above p50=5us");
+    let (code, stdout, _) = series.compare("base-0.json --fail-above p50=5us --fail-above p99=1ms --junit limits.xml");
     assert!(code == 3 && stdout.contains("gate       FAILED"), "{stdout}");
+    let junit = fs::read_to_string(series.path().join("limits.xml")).unwrap();
+    assert!(junit.contains("tests=\"2\" failures=\"1\" skipped=\"0\""), "{junit}");
+    assert!(junit.contains("p50 at most 5000 ns\"><failure message=\"10.00 µs, limit 5000 ns\"/>"), "{junit}");
     // More percentiles than the samples support do not pass.
     let (code, stdout, _) = series.compare("base-0.json --fail-above p99.9=1us");
     assert_eq!(code, 3, "{stdout}");
@@ -245,8 +328,8 @@ fn a_shift_over_sizes_is_told_as_a_cost_of_the_command_and_of_the_byte() {
                 let mut point = template.clone();
                 point["config"]["bs_bytes"] = json!(bytes);
                 let ns = noise * 30_000.0 + per_command + (0.5 + per_byte) * bytes as f64;
-                point["latency_ns"]["mean"] = json!(ns);
-                point["latency_ns"]["percentiles"]["50"] = json!(ns);
+                point["latency_ns"] = json!({ "n": 1200, "min": ns, "max": ns, "mean": ns, "stddev": 0,
+                    "percentiles": { "50": ns } });
                 point
             };
             result["points"] = [512, 4096, 65_536, 524_288].map(point).into();
@@ -254,6 +337,9 @@ fn a_shift_over_sizes_is_told_as_a_cost_of_the_command_and_of_the_byte() {
     };
     sweep("base", 0.0, 0.0);
     sweep("patch", 4000.0, 0.01);
+    series.side("short", 8, 1.0, |result| result["points"][0]["config"]["bs_bytes"] = json!(512));
+    let said = json_of(&series, "base-*.json short-*.json")["warnings"].to_string();
+    assert!(said.contains("not all rounds have these points: spin 4096 bytes depth 1; "), "{said}");
     let comparison = json_of(&series, "base-*.json patch-*.json");
     let cost = &comparison["costs"][0];
     assert_eq!((&cost["side"], &cost["sizes"][3]), (&json!("patch-*.json"), &json!(524_288)));

@@ -183,9 +183,10 @@ pub struct Against {
     pub low_percent: Option<f64>,
     /// Upper end.
     pub high_percent: Option<f64>,
-    /// Effects below this do not count, in nanoseconds: the least effect of interest, but no less than the spread of the
-    /// instrument's own floor.
+    /// The least effect of interest, in nanoseconds.
     pub least_effect_ns: f64,
+    /// The spread of the instrument's own floor, median over rounds, in nanoseconds: a shift below it has no direction.
+    pub unresolvable_ns: f64,
     /// What can be said.
     pub verdict: Verdict,
 }

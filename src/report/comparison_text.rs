@@ -29,7 +29,9 @@ fn write_text(text: &mut String, comparison: &Comparison) -> fmt::Result {
     let method = &comparison.method;
     let blocks = if method.in_blocks { ", within blocks" } else { "" };
     let together = if method.judged > 1 { format!(", {} together", method.judged) } else { String::new() };
-    writeln!(text, "\nthe unit is the round{blocks}; intervals of {:.0} %{together}\n", 100.0 * method.level)?;
+    // Looks at a series leave levels such as 97.5 %.
+    let level = (1000.0 * method.level).round() / 10.0;
+    writeln!(text, "\nthe unit is the round{blocks}; intervals of {level} %{together}\n")?;
     for point in &comparison.points {
         writeln!(text, "{}", point.title())?;
         write_point(text, point)?;

@@ -116,9 +116,11 @@ impl RoundPoint {
         };
         let latency_ns: Summary =
             serde_json::from_value(point["latency_ns"].clone()).map_err(|error| format!("latency_ns: {error}"))?;
-        let impossible = [latency_ns.min, latency_ns.mean, latency_ns.percentiles.p50].into_iter().flatten();
-        if latency_ns.n == 0 || impossible.into_iter().any(|ns| !ns.is_finite() || ns < 0.0) {
+        if !is_possible(&latency_ns) {
             return Err(format!("latency_ns: {} commands with impossible figures", latency_ns.n));
+        }
+        if point["verified"] == "no" {
+            return Err("verified: the bytes were not right, so the commands were not those that were asked for".into());
         }
         Ok(Self { key, index, latency_ns, ops_per_s: point["throughput"]["ops_per_s"].as_f64() })
     }
@@ -146,6 +148,14 @@ impl fmt::Display for PointKey {
         }
         Ok(())
     }
+}
+
+/// Whether these can be the figures of commands: none below zero, and percentiles in their order between the ends.
+fn is_possible(latency_ns: &Summary) -> bool {
+    let Summary { n, min, max, mean, stddev: _, percentiles: p } = latency_ns;
+    let middle = [p.p1, p.p5, p.p10, p.p25, p.p50, p.p75, p.p90, p.p95, p.p99, p.p99_5, p.p99_9, p.p99_99, p.p99_999];
+    let in_order: Vec<f64> = [*min].into_iter().chain(middle).chain([*max]).flatten().collect();
+    *n > 0 && in_order.is_sorted() && in_order.iter().chain(mean).all(|ns| ns.is_finite() && *ns >= 0.0)
 }
 
 /// Reads a file as JSON.
@@ -218,6 +228,10 @@ mod tests {
         assert!(of("/points/0/latency_ns/mean", json!("NaN")).contains("points[0].latency_ns: "));
         assert!(of("/points/0/latency_ns/mean", json!(-1)).contains("impossible"));
         assert!(of("/points/0/latency_ns/n", json!(0)).contains("impossible"));
+        assert!(of("/points/0/latency_ns/percentiles/99", json!(-5)).contains("impossible"));
+        assert!(of("/points/0/latency_ns/percentiles/50", json!(1e300)).contains("impossible"));
+        assert!(of("/points/0/latency_ns/max", json!(0.5)).contains("impossible"));
+        assert!(of("/points/0/verified", json!("no")).contains("points[0].verified: the bytes were not right"));
         assert!(of("/points/0/config/qd", json!("one")).contains("points[0].config.qd: "));
         let mut document = example();
         document["points"][0]["config"].as_object_mut().unwrap().remove("jobs");

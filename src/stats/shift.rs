@@ -27,7 +27,8 @@ impl Shift {
     /// `None` if a side has no round.
     ///
     /// It holds for any distribution, the same on both sides but for the shift, of rounds that could as well have come in any
-    /// other order.
+    /// other order. With as many rounds on each side one may scatter five times as widely and it errs in 6.5 % of cases instead
+    /// of 5 %. Where the side that scatters so has 5 rounds against 20, it errs in 16 %.
     pub fn of_two_samples(base: &[f64], other: &[f64], level: f64) -> Option<Self> {
         let differences = base.iter().flat_map(|base| other.iter().map(move |other| other - base)).collect();
         Self::of_differences(differences, outside_two_samples(base.len(), other.len(), level), level)
@@ -44,6 +45,11 @@ impl Shift {
             .map(|(first, second)| f64::midpoint(differences[first], differences[second]))
             .collect();
         Self::of_differences(means, outside_pairs(differences.len(), level), level)
+    }
+
+    /// Whether so many blocks have an interval of that level.
+    pub fn blocks_suffice(blocks: usize, level: f64) -> bool {
+        outside_pairs(blocks, level).is_some()
     }
 
     fn of_differences(mut differences: Vec<f64>, outside: Option<usize>, level: f64) -> Option<Self> {
@@ -91,6 +97,15 @@ impl Verdict {
         }
     }
 
+    /// Takes a direction back that the instrument cannot tell from its own spread, however sharp the interval: both sides
+    /// may have met another floor. That is no proof of equality either.
+    pub fn if_resolved(self, shift: &Shift, unresolvable_ns: f64) -> Self {
+        match self {
+            Self::Slower | Self::Faster if shift.shift_ns.abs() < unresolvable_ns => Self::Inconclusive,
+            verdict => verdict,
+        }
+    }
+
     /// As it stands in a report.
     pub fn name(self) -> &'static str {
         match self {
@@ -128,6 +143,7 @@ mod tests {
         let blocks = Shift::of_blocks(&[1.0, 2.0, 6.0], 0.95).unwrap();
         // Means: 1 1.5 2 3.5 4 6.
         assert_eq!((blocks.shift_ns, blocks.low_ns), (2.75, None));
+        assert_eq!([5, 6, 1 << 20].map(|blocks| Shift::blocks_suffice(blocks, 0.95)), [false, true, true]);
         assert_eq!((Shift::of_two_samples(&[], &[1.0], 0.95), Shift::of_blocks(&[], 0.95)), (None, None));
     }
 
@@ -163,6 +179,18 @@ mod tests {
             (of(0.8, 0.5, 1.2), of(2.0, -0.1, 4.0), of(0.0, -2.0, 2.0)),
             (Verdict::Inconclusive, Verdict::Inconclusive, Verdict::Inconclusive)
         );
+    }
+
+    #[test]
+    fn what_the_instrument_cannot_tell_from_its_spread_has_no_direction_and_is_not_the_same() {
+        let shift = Shift { shift_ns: 40.0, low_ns: Some(39.5), high_ns: Some(40.5), least_visible_ns: None };
+        let of = |unresolvable_ns| Verdict::of(&shift, 8.0).if_resolved(&shift, unresolvable_ns);
+        assert_eq!((of(0.0), of(40.0), of(60.0)), (Verdict::Slower, Verdict::Slower, Verdict::Inconclusive));
+        let faster = Shift { shift_ns: -40.0, low_ns: Some(-40.5), high_ns: Some(-39.5), least_visible_ns: None };
+        assert_eq!(Verdict::of(&faster, 8.0).if_resolved(&faster, 60.0), Verdict::Inconclusive);
+        // An interval within the least effect of interest is the same, whatever the floor does.
+        let small = Shift { shift_ns: 1.0, low_ns: Some(-2.0), high_ns: Some(3.0), least_visible_ns: None };
+        assert_eq!(Verdict::of(&small, 8.0).if_resolved(&small, 60.0), Verdict::Same);
     }
 
     /// Rounds as machines make them: a level each round of its own, now and then another mode, rarely something far off.

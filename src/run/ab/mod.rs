@@ -1,6 +1,7 @@
 //! `lat-probe ab`: makes a side, measures it, makes the other, and so on in random blocks, until the verdict or the end.
 
 mod hook;
+mod looks;
 mod order;
 
 use std::{
@@ -10,7 +11,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use self::hook::Place;
+use self::{hook::Place, looks::Looks};
 use super::{
     Format, Outcome, Reporting,
     compare::{self, Judging, conclude},
@@ -30,11 +31,6 @@ use crate::{
     stats::Verdict,
     units::{format_bytes, format_ns},
 };
-
-/// Error that the looks of a series may spend, as parts of what all of it may: two before the end, and the last one. Each
-/// is held against its own part, so that all of them together err no more often than one would (K. K. G. Lan and D. L.
-/// DeMets, "Discrete Sequential Boundaries for Clinical Trials", Biometrika 70, 1983, with a step function).
-const LOOKS: [(f64, f64); 3] = [(0.5, 0.2), (0.75, 0.3), (1.0, 0.5)];
 
 /// What to compare.
 #[derive(Debug)]
@@ -63,13 +59,13 @@ pub struct Ab {
     pub junit: Option<PathBuf>,
 }
 
-/// Carries out a series. The rounds are in `reporting.output` after each of them.
+/// Carries out a series. The rounds are in `reporting.output`, if there is one, after each of them.
 ///
 /// # Errors
 /// [`Error::Usage`]; [`Error::Hook`], what kept a round from being measured, [`Error::Output`]: the rounds before are kept.
 pub fn ab(options: &Ab, plans: &[Plan], reporting: &Reporting) -> Result<Outcome> {
     check(options)?;
-    let path = reporting.output.as_deref().ok_or_else(|| Error::usage("ab needs --output FILE for its rounds"))?;
+    let path = reporting.output.as_deref();
     let mut session = Session::begin()?;
     let mut series = begin(options, plans, path)?;
     let outputs = [options.comparison.as_deref(), options.junit.as_deref()];
@@ -78,17 +74,18 @@ pub fn ab(options: &Ab, plans: &[Plan], reporting: &Reporting) -> Result<Outcome
     let run = Run { options, plans, reporting, path, points: points(plans) };
     let ended = run.rounds(&mut session, &mut series);
     if let Err(Ended::Failed(error)) = ended {
-        let advice = format!("{} rounds are kept in {}; go on with --resume", series.rounds.len(), path.display());
-        let _ = writeln!(std::io::stderr(), "lat-probe: {advice}");
+        let _ = writeln!(std::io::stderr(), "lat-probe: {}", kept(&series, path));
         return Err(error);
     }
     let (level, stop) = match ended {
         Ok(level) => (level, None),
-        Err(Ended::Stopped(stop)) => (options.judging.level, Some(stop)),
+        Err(Ended::Stopped(stop)) => {
+            (run.looks().map_or(options.judging.level, |looks| looks.level_left(&series)), Some(stop))
+        }
         Err(Ended::Failed(error)) => return Err(error),
     };
     if series.complete_blocks() == 0 {
-        let stdout = format!("no block is complete: {} rounds are kept in {}\n", series.rounds.len(), path.display());
+        let stdout = format!("no block is complete: {}\n", kept(&series, path));
         return Ok(Outcome { stdout, failure: None, exit_code: stop.map_or(conclude::EXIT_INCONCLUSIVE, signal_code) });
     }
     let comparison = run.compare(&series, level)?;
@@ -97,6 +94,13 @@ pub fn ab(options: &Ab, plans: &[Plan], reporting: &Reporting) -> Result<Outcome
         Format::Text => comparison_text::text(&comparison) + &comparison_text::sweep(&comparison),
     };
     conclude::conclude(&comparison, show, comparison_file, junit_file, stop)
+}
+
+fn kept(series: &Series, path: Option<&Path>) -> String {
+    match path {
+        Some(path) => format!("{} rounds are kept in {}; go on with --resume", series.rounds.len(), path.display()),
+        None => "no round is kept, since there was no --output FILE".into(),
+    }
 }
 
 fn check(options: &Ab) -> Result<()> {
@@ -118,7 +122,7 @@ fn check(options: &Ab) -> Result<()> {
 }
 
 /// A new series, or the one in the file.
-fn begin(options: &Ab, plans: &[Plan], path: &Path) -> Result<Series> {
+fn begin(options: &Ab, plans: &[Plan], path: Option<&Path>) -> Result<Series> {
     let now = SystemTime::now();
     let wanted = Series {
         schema: SERIES_SCHEMA.into(),
@@ -129,6 +133,12 @@ fn begin(options: &Ab, plans: &[Plan], path: &Path) -> Result<Series> {
         sides: options.sides.clone(),
         measurements: plans.iter().map(Plan::facts).collect(),
         rounds: Vec::new(),
+    };
+    let Some(path) = path else {
+        if options.resume {
+            return Err(Error::usage("--resume needs the --output FILE of the series"));
+        }
+        return Ok(wanted);
     };
     if options.resume {
         let found = Series::read(path)?;
@@ -172,35 +182,38 @@ struct Run<'a> {
     options: &'a Ab,
     plans: &'a [Plan],
     reporting: &'a Reporting,
-    path: &'a Path,
+    path: Option<&'a Path>,
     points: String,
 }
 
 impl Run<'_> {
-    /// Takes the rounds that are left, and stores each. The level of the last look at them.
+    /// Takes the rounds that are left, and stores each. The level at which the series is to be judged.
     fn rounds(&self, session: &mut Session, series: &mut Series) -> std::result::Result<f64, Ended> {
-        let (began, all) = (Instant::now(), self.options.rounds / 2);
-        let full = self.options.judging.level;
-        let mut level = if self.options.until_settled { look_level(full, LOOKS[LOOKS.len() - 1].1) } else { full };
-        let sides = series.sides.len();
-        while series.complete_blocks() < all {
+        let (began, looks) = (Instant::now(), self.looks());
+        while series.complete_blocks() < self.options.rounds / 2 {
+            let block = series.complete_blocks();
+            let order = order::block(series.seed, block, series.sides.len());
+            let next = series.rounds.len() % order.len();
+            // Before a block, so that a series that is taken up again is looked at as well.
+            if let Some(level) = looks.as_ref().filter(|_| next == 0).and_then(|looks| looks.level_after(block))
+                && self.compare(series, level)?.verdict.is_some_and(|verdict| verdict != Verdict::Inconclusive)
+            {
+                return Ok(level);
+            }
             if self.options.time_budget.is_some_and(|budget| began.elapsed() >= budget) {
                 break;
             }
-            let block = series.complete_blocks();
-            let order = order::block(series.seed, block, sides);
-            let side = order[series.rounds.len() % order.len()];
-            self.round(session, series, block, side)?;
-            if self.options.until_settled
-                && series.rounds.len().is_multiple_of(order.len())
-                && let Some(at) = look_after(series.complete_blocks(), all, full)
-                && self.compare(series, at)?.verdict.is_some_and(|verdict| verdict != Verdict::Inconclusive)
-            {
-                level = at;
-                break;
-            }
+            self.round(session, series, block, order[next])?;
         }
-        Ok(level)
+        Ok(looks.map_or(self.options.judging.level, |looks| looks.level_left(series)))
+    }
+
+    /// When the series is looked at, if it may end early.
+    fn looks(&self) -> Option<Looks> {
+        let Ab { sides, judging, rounds, until_settled, .. } = self.options;
+        let points: usize = self.plans.iter().map(|plan| plan.points.len()).sum();
+        let asked = sides.iter().skip(1).filter(|side| !side.control).count().max(1);
+        until_settled.then(|| Looks::of(rounds / 2, judging.level, points * asked * judging.figures.len()))
     }
 
     /// Makes a side, measures it and stores the round.
@@ -222,7 +235,7 @@ impl Run<'_> {
                 hook::run(name, command, &place, &cpus, &|| session.stopped().is_some())
             };
             match (session.stopped(), ended) {
-                (Some(stop), _) => Err(Ended::Stopped(stop)),
+                (Some(stop), _) => Err(Ended::Stopped(stop)), // The hook may have failed of the same signal.
                 (None, ended) => ended.map_err(Ended::from),
             }
         };
@@ -242,10 +255,11 @@ impl Run<'_> {
             return Err(failure.into());
         }
         self.say(&making.name, round, &result);
+        let origin = self.path.unwrap_or(Path::new("<series>"));
         let result = serde_json::to_value(&result)
-            .map_err(|error| Error::Output { path: self.path.into(), source: error.into() })?;
+            .map_err(|error| Error::Output { path: origin.into(), source: error.into() })?;
         series.rounds.push(Taken { block, side: making.name.clone(), result });
-        series.store(self.path)?;
+        self.path.map_or(Ok(()), |path| series.store(path))?;
         run_hook("--after", self.options.after.as_deref().unwrap_or(""), session)
     }
 
@@ -273,20 +287,9 @@ impl Run<'_> {
     }
 
     fn compare(&self, series: &Series, level: f64) -> Result<Comparison> {
-        let sides = series.sides(&self.path.display().to_string())?;
+        let sides = series.sides(&self.path.map_or("series".into(), |path| path.display().to_string()))?;
         compare::of_sides(&sides, &Judging { level, ..self.options.judging.clone() })
     }
-}
-
-/// The level of a look that may spend a part of the error of all of them.
-fn look_level(full: f64, part: f64) -> f64 {
-    1.0 - (1.0 - full) * part
-}
-
-/// The level of the look that is due after a block, if one is.
-fn look_after(blocks: u64, all: u64, full: f64) -> Option<f64> {
-    let due = |&(share, part): &(f64, f64)| ((share * all as f64).ceil() as u64 == blocks).then_some(part);
-    LOOKS.iter().rev().find_map(due).map(|part| look_level(full, part))
 }
 
 fn signal_code(stop: Stop) -> u8 {
@@ -294,46 +297,5 @@ fn signal_code(stop: Stop) -> u8 {
         Stop::Terminate => EXIT_TERMINATED,
         Stop::HangUp => EXIT_HUNG_UP,
         _ => EXIT_INTERRUPTED,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{engine::block::offsets::SplitMix, stats::Shift};
-
-    #[test]
-    fn looks_are_at_half_three_quarters_and_the_end() {
-        let due: Vec<u64> = (1..=10).filter(|&blocks| look_after(blocks, 10, 0.95).is_some()).collect();
-        assert_eq!(due, [5, 8, 10]);
-        let spent: f64 = due.iter().filter_map(|&blocks| look_after(blocks, 10, 0.95)).map(|level| 1.0 - level).sum();
-        assert!((spent - 0.05).abs() < 1e-9, "{spent}");
-        // Where looks fall together, the last one counts, which may spend most.
-        assert_eq!(look_after(1, 1, 0.95), Some(look_level(0.95, 0.5)));
-    }
-
-    #[test]
-    fn a_series_that_looks_early_tells_equal_sides_apart_no_more_often_than_stated_and_stops_early_for_others() {
-        let mut random = SplitMix(11);
-        let mut normal = || (0..12).map(|_| (random.draw() >> 11) as f64 / (1u64 << 53) as f64).sum::<f64>() - 6.0;
-        let (series, all) = (1000, 16);
-        let mut run = |effect: f64| {
-            let mut differences = Vec::new();
-            for blocks in 1..=all {
-                differences.push(normal() + effect);
-                let Some(level) = look_after(blocks, all, 0.95) else { continue };
-                let verdict = Shift::of_blocks(&differences, level).map(|shift| Verdict::of(&shift, 0.0));
-                if verdict.is_some_and(|verdict| verdict != Verdict::Inconclusive) {
-                    return (verdict, blocks);
-                }
-            }
-            (None, all)
-        };
-        let alarms = (0..series).filter(|_| run(0.0).0.is_some()).count();
-        // 5 %, and three standard deviations of a count of a thousand.
-        assert!(alarms <= 50 + 21, "{alarms} of {series}");
-        let found: Vec<_> = (0..series).map(|_| run(3.0)).collect();
-        assert!(found.iter().filter(|(verdict, _)| *verdict == Some(Verdict::Slower)).count() >= 990);
-        assert!(found.iter().filter(|(_, blocks)| *blocks == 8).count() >= 900, "it should have stopped at half");
     }
 }

@@ -2,6 +2,7 @@
 
 pub(super) mod conclude;
 mod cost;
+mod doubts;
 mod setup;
 mod sides;
 
@@ -116,17 +117,27 @@ pub(super) fn of_sides(sides: &[Side], judging: &Judging) -> Result<Comparison> 
     let at = Judgement { in_blocks, level: level_of_each, min_effect };
     let points: Vec<_> = keys.iter().map(|key| at.point(sides, key)).collect();
     let only_controls = sides.iter().skip(1).all(|side| side.control);
-    let verdict = Comparison::worst(verdicts(&points, judged_figures, |control| control == only_controls));
+    let unsupported = if sides.len() > 1 { doubts::unsupported(&points, judged_figures) } else { Vec::new() };
+    let found = verdicts(&points, judged_figures, |control| control == only_controls);
+    // What cannot be judged must not pass.
+    let verdict = Comparison::worst(found.chain(unsupported.iter().map(|_| Verdict::Inconclusive)));
     let mut warnings = setup::doubts(sides, &keys);
+    warnings.extend(doubts::left_out(sides, &keys));
+    warnings.extend(unsupported);
     let differs = |verdict: Verdict| matches!(verdict, Verdict::Slower | Verdict::Faster);
     if !only_controls && verdicts(&points, judged_figures, |control| control).any(differs) {
         let message =
             "the control, which equals the first side, differs from it: something else than the sides changes";
         warnings.push(Warning::new("control-differs", message));
     }
+    warnings.extend(doubts::of_rounds(sides, in_blocks));
     if sides.len() > 1 {
-        warnings.extend(too_few(sides, level_of_each, in_blocks));
+        warnings.extend(doubts::too_few(sides, level_of_each, in_blocks));
     }
+    if !in_blocks {
+        warnings.extend(doubts::uneven(sides, &keys, judged_figures));
+    }
+    warnings.extend(doubts::unresolved(&points, judged_figures));
     let (percent, ns) = match min_effect {
         MinEffect::Percent(percent) => (Some(percent), None),
         MinEffect::Ns(ns) => (None, Some(ns)),
@@ -197,29 +208,6 @@ fn point_of<'a>(round: &'a Round, key: &PointKey) -> Option<&'a RoundPoint> {
     round.points.iter().find(|point| point.key == *key)
 }
 
-/// Says so where a side has too few rounds for an interval.
-fn too_few(sides: &[Side], level: f64, in_blocks: bool) -> Option<Warning> {
-    let has_interval = |base: usize, other: usize| {
-        let (base, other) = (vec![0.0; base], vec![0.0; other]);
-        let shift =
-            if in_blocks { Shift::of_blocks(&other, level) } else { Shift::of_two_samples(&base, &other, level) };
-        shift.is_some_and(|shift| shift.low_ns.is_some())
-    };
-    let unit = |side: &Side| {
-        let blocks: BTreeSet<_> = side.rounds.iter().filter_map(|round| round.block).collect();
-        if in_blocks { blocks.len() } else { side.rounds.len() }
-    };
-    let (first, others) = sides.split_first()?;
-    let few = others.iter().find(|side| !has_interval(unit(first), unit(side)))?;
-    let needed = (2..1000).find(|&n| has_interval(n, n))?;
-    let (name, has, units) = (&few.name, unit(few), if in_blocks { "blocks" } else { "rounds" });
-    let base = unit(first);
-    Some(Warning::new(
-        "few-rounds",
-        format!("{base} against {has} {units} of {name} have no interval of this level; {needed} each have one"),
-    ))
-}
-
 /// How figures are judged.
 struct Judgement {
     in_blocks: bool,
@@ -266,18 +254,19 @@ impl Judgement {
         let shift = self.shift(first, side, key, &of)?;
         let base_ns = median(&values(first, key, &of)?)?;
         let percent = |ns: f64| (base_ns > 0.0).then(|| 100.0 * ns / base_ns);
-        let wanted_ns = match self.min_effect {
+        let least_effect_ns = match self.min_effect {
             MinEffect::Percent(percent) => base_ns * percent / 100.0,
             MinEffect::Ns(ns) => ns,
         };
-        let least_effect_ns = wanted_ns.max(unresolvable_ns(&[first, side], key));
+        let unresolvable_ns = doubts::unresolvable_ns(&[first, side], key);
         Some(Against {
             shift,
             shift_percent: percent(shift.shift_ns),
             low_percent: shift.low_ns.and_then(percent),
             high_percent: shift.high_ns.and_then(percent),
             least_effect_ns,
-            verdict: Verdict::of(&shift, least_effect_ns),
+            unresolvable_ns,
+            verdict: Verdict::of(&shift, least_effect_ns).if_resolved(&shift, unresolvable_ns),
         })
     }
 
@@ -317,16 +306,6 @@ impl Judgement {
         };
         QUANTILES.into_iter().filter_map(at).collect()
     }
-}
-
-/// The largest spread of the instrument's floor in any round: what lies below it is the instrument's.
-fn unresolvable_ns(sides: &[&Side], key: &PointKey) -> f64 {
-    let rounds = sides.iter().flat_map(|side| &side.rounds);
-    let of = |round: &Round| {
-        let point = round.document_of(point_of(round, key)?);
-        point.pointer("/share/unresolvable_below_ns")?.as_f64()
-    };
-    rounds.filter_map(of).fold(0.0, f64::max)
 }
 
 type OfPercentiles = fn(&Percentiles) -> Option<f64>;

@@ -1,11 +1,13 @@
 //! From what was typed to sides: files by their patterns, one round each.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
+
+use serde_json::Value;
 
 use crate::{
     error::{Error, Result},
@@ -21,7 +23,8 @@ use crate::{
 /// [`Error::Usage`]: a pattern without files, a file that is no result, a file that comes twice.
 pub(super) fn read(typed: &[String]) -> Result<Vec<Side>> {
     let mut seen = HashSet::new();
-    let mut sides = Vec::new();
+    let mut runs = Runs::default();
+    let (mut sides, mut series) = (Vec::new(), 0);
     for typed in typed {
         let (name, pattern) = split(typed);
         let mut rounds = Vec::new();
@@ -36,8 +39,10 @@ pub(super) fn read(typed: &[String]) -> Result<Vec<Side>> {
             let origin = path.display().to_string();
             let document = parse(&path, &origin)?;
             if document["schema"] == SERIES_SCHEMA {
+                series += 1;
                 sides.extend(Series::of(&origin, document)?.sides(&origin)?);
             } else {
+                runs.add(&origin, &document)?;
                 rounds.push(Round::of(origin, document, None)?);
             }
         }
@@ -46,13 +51,35 @@ pub(super) fn read(typed: &[String]) -> Result<Vec<Side>> {
         }
         sides.push(Side { control: false, name: name.unwrap_or_else(|| common_label(&rounds, pattern)), rounds });
     }
+    if series > 1 {
+        // Block 3 of one series is not block 3 of another.
+        sides.iter_mut().flat_map(|side: &mut Side| &mut side.rounds).for_each(|round| round.block = None);
+    }
     for (index, side) in sides.iter().enumerate() {
         if sides[..index].iter().any(|other| other.name == side.name) {
             let name = &side.name;
-            return Err(Error::usage(format!("two sides are called {name}: write NAME=FILES to tell them apart")));
+            return Err(Error::usage(format!(
+                "two sides are called {name}: write NAME=FILES to tell them apart, and quote a pattern, so that the shell \
+                 leaves it as it is: 'before-*.json' 'after-*.json'"
+            )));
         }
     }
     Ok(sides)
+}
+
+/// The runs so far, by what no two of them share: when they began, and which commands were slow at what time.
+#[derive(Default)]
+struct Runs(HashMap<String, String>);
+
+impl Runs {
+    /// A copy is no second round: with enough of them any difference would be sure.
+    fn add(&mut self, origin: &str, document: &Value) -> Result<()> {
+        let what = format!("{} {}", document["started_at"], document["points"]);
+        match self.0.insert(what, origin.to_string()) {
+            Some(other) => Err(Error::usage(format!("{other} and {origin} are copies of one run, which is one round"))),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A file of that very name is meant before a side's name is.
