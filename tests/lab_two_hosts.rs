@@ -107,12 +107,26 @@ fn a_delay_on_the_cable_shifts_every_engine_as_it_shifts_perftest() {
         for delay in [1, 2] {
             let exact = f64::from(DELAYS_MS[delay]) * 1e6;
             let [own, theirs] = [0, 2].map(|figure| least(delay, figure) - least(0, figure));
-            // Within what perftest shows in this boot, or the delay itself, and 5 %.
-            let (low, high) = (0.95 * exact.min(theirs), 1.05 * exact.max(theirs));
-            println!("{name} at {} ms: {own:.0} ns later, {tool} {theirs:.0}", DELAYS_MS[delay]);
-            assert!(own >= low && own <= high, "{name} at {} ms: {own} ns later, {tool} {theirs}", DELAYS_MS[delay]);
+            // Within what perftest shows in this boot, or the delay itself, and 5 %; and what perftest's own smallest
+            // latencies differ by from round to round.
+            let noise = repeats_within(&taken[delay]).min(exact / 4.0); // More would be no test.
+            let (low, high) = (0.95 * exact.min(theirs) - noise, 1.05 * exact.max(theirs) + noise);
+            let what =
+                format!("{name} at {} ms: {own:.0} ns later, {tool} {theirs:.0}, noise {noise:.0}", DELAYS_MS[delay]);
+            println!("{what}");
+            assert!(own >= low && own <= high, "{what}");
         }
     }
+}
+
+/// The largest difference between rounds of the smallest latency of one tool of perftest, in nanoseconds.
+fn repeats_within(rounds: &[Vec<[f64; 4]>]) -> f64 {
+    let spread = |engine: usize| {
+        let of = |round: &Vec<[f64; 4]>| round[engine][2];
+        let (low, high) = rounds.iter().map(of).fold((f64::MAX, 0.0_f64), |(low, high), x| (low.min(x), high.max(x)));
+        high - low
+    };
+    (0..RIVALS.len()).map(spread).fold(0.0, f64::max)
 }
 
 #[test]
