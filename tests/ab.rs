@@ -221,6 +221,7 @@ fn what_makes_no_series_is_refused() {
         (&["--a", "true", "--b", "true", "--rounds", "0", "--output", "s.json"], "an even number is needed"),
         (&["--side", "x=true", "--side", "x=true", "--output", "s.json"], "the name is taken"),
         (&["--side", "true", "--output", "s.json"], "write NAME=CMD"),
+        (&["--a", "true", "--b", "true", "--label", "x", "--output", "s.json"], "--label: each round of ab has"),
         (&["--a", "true", "--b", "true", "--resume", "--output", "none.json"], "none.json"),
     ] {
         let output = ab(folder.path(), arguments);

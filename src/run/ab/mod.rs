@@ -65,6 +65,11 @@ pub struct Ab {
 /// [`Error::Usage`]; [`Error::Hook`], what kept a round from being measured, [`Error::Output`]: the rounds before are kept.
 pub fn ab(options: &Ab, plans: &[Plan], reporting: &Reporting) -> Result<Outcome> {
     check(options)?;
+    if reporting.label.is_some() {
+        return Err(Error::usage(
+            "--label: each round of ab has the name of its side; --meta KEY=VALUE is kept as well",
+        ));
+    }
     let path = reporting.output.as_deref();
     let mut session = Session::begin()?;
     let mut series = begin(options, plans, path)?;
