@@ -1,6 +1,6 @@
 //! Over a sweep of sizes: what of a shift is for each command, and what for each byte.
 
-use super::{Judgement, Side, point_of, value};
+use super::{Judgement, Side, mean, value};
 use crate::{
     report::{
         comparison::{CostComparison, Figure},
@@ -43,11 +43,7 @@ fn sweeps(keys: &[PointKey]) -> Vec<Vec<PointKey>> {
 /// A line through the shifts of each block, so that the round stays the unit. Without blocks, the rounds of both sides are
 /// taken together in their order.
 fn cost(at: &Judgement, (first, side): (&Side, &Side), sweep: &[PointKey], figure: Figure) -> Option<CostComparison> {
-    let of = |rounds: &[&Round], key: &PointKey| {
-        let values: Vec<f64> =
-            rounds.iter().filter_map(|round| value(&point_of(round, key)?.latency_ns, figure)).collect();
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-    };
+    let of = |rounds: &[&Round], key: &PointKey| mean(rounds, key, |summary| value(summary, figure));
     let line = |(base, other): &(Vec<&Round>, Vec<&Round>)| {
         let point = |key: &PointKey| Some((key.bs_bytes? as f64, of(other, key)? - of(base, key)?));
         Line::through(&sweep.iter().filter_map(point).collect::<Vec<_>>())

@@ -274,12 +274,9 @@ impl Judgement {
         if !self.in_blocks {
             return Shift::of_two_samples(&values(first, key, &of)?, &values(side, key, &of)?, self.level);
         }
-        let mean = |rounds: &[&Round]| {
-            let values: Vec<f64> = rounds.iter().filter_map(|round| of(&point_of(round, key)?.latency_ns)).collect();
-            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-        };
-        let pairs = self.pairs(first, side);
-        let differences: Vec<f64> = pairs.iter().filter_map(|(base, other)| Some(mean(other)? - mean(base)?)).collect();
+        let difference =
+            |(base, other): &(Vec<&Round>, Vec<&Round>)| Some(mean(other, key, &of)? - mean(base, key, &of)?);
+        let differences: Vec<f64> = self.pairs(first, side).iter().filter_map(difference).collect();
         Shift::of_blocks(&differences, self.level)
     }
 
@@ -330,6 +327,12 @@ const QUANTILES: [(f64, OfPercentiles); 13] = [
 /// A figure of every round of a side; `None` if one of them does not support it.
 fn values(side: &Side, key: &PointKey, of: impl Fn(&Summary) -> Option<f64>) -> Option<Vec<f64>> {
     side.rounds.iter().map(|round| of(&point_of(round, key)?.latency_ns)).collect()
+}
+
+/// The mean of a figure over rounds that belong together; `None` if none of them supports it.
+fn mean(rounds: &[&Round], key: &PointKey, of: impl Fn(&Summary) -> Option<f64>) -> Option<f64> {
+    let values: Vec<f64> = rounds.iter().filter_map(|round| of(&point_of(round, key)?.latency_ns)).collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 fn value(summary: &Summary, figure: Figure) -> Option<f64> {
