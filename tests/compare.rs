@@ -368,3 +368,17 @@ fn a_table_that_others_have_measured_is_read_without_a_verdict() {
     let (code, ..) = compare(folder.path(), &format!("{arguments} --format csv"));
     assert_eq!(code, 2);
 }
+
+#[test]
+fn the_reference_comparison_is_what_the_schema_and_the_readme_say() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("results/reference/srp-register-always.json")).unwrap();
+    let comparison: Value = serde_json::from_str(&text).unwrap();
+    assert_valid_as("comparison-1", &comparison);
+    let p50 = &comparison["points"][0]["sides"][1]["figures"][1]["against_first"];
+    let microseconds = |key: &str| format!("{:.1}", p50[key].as_f64().unwrap() / 1000.0);
+    let [shift, low, high] = ["shift_ns", "low_ns", "high_ns"].map(microseconds);
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let said = format!("{shift} µs more a command there than with `N`, from {low} to {high} µs");
+    assert!(readme.contains(&said), "the README should say {said:?}");
+}
