@@ -3,19 +3,7 @@
 # Exit codes: 0 all passed · 1 something failed · 77 not an x86-64.
 set -u
 cd "$(dirname "$0")/.." || exit
-passed=0 failed=0
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-
-check() {  # SENTENCE EXPECTED ACTUAL
-    if [[ $2 == "$3" ]]; then
-        passed=$((passed + 1))
-        echo "ok: $1"
-    else
-        failed=$((failed + 1))
-        printf 'FAILED: %s\n  expected: %q\n  actual:   %q\n' "$1" "$2" "$3"
-    fi
-}
+. tests/check.sh
 
 # Changes the last occurrence, which is in the loop: what is unrolled before it comes first.
 spoiled() {  # SENTENCE SED-COMMAND WORD
@@ -52,5 +40,4 @@ scripts/disassemble Psync > "$scratch/good"
 awk '/\trdtscp/ && !done { print "  1:\tcall   1234"; done = 1 } { print }' "$scratch/good" > "$scratch/bad"
 scripts/disassemble --check-calls "$scratch/bad" > /dev/null 2> "$scratch/err"
 check "a second call between the stamps is found" "1 yes" "$? $(grep -q 'calls between' "$scratch/err" && echo yes)"
-echo "$passed passed, $failed failed"
-[[ $failed == 0 ]]
+end_of_checks

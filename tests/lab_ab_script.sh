@@ -5,21 +5,7 @@
 set -u
 cd "$(dirname "$0")/.."
 root=$PWD
-passed=0 failed=0
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-
-check() {  # SENTENCE EXPECTED ACTUAL
-    if [[ $2 == "$3" ]]; then
-        passed=$((passed + 1))
-        echo "ok: $1"
-    else
-        failed=$((failed + 1))
-        printf 'FAILED: %s\n  expected: %q\n  actual:   %q\n' "$1" "$2" "$3"
-        # What was said on the way tells more than the difference.
-        sed 's/^/  | /' "$scratch/err"
-    fi
-}
+. tests/check.sh
 
 yes_if() { if "$@"; then echo yes; else echo no; fi; }
 
@@ -152,5 +138,4 @@ errors_need_no_boot
 packed_images_are_understood
 own_image_with_two_settings
 a_signal_ends_the_boot
-echo "$passed passed, $failed failed"
-[[ $failed == 0 ]]
+end_of_checks

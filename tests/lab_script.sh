@@ -5,19 +5,7 @@
 set -u
 cd "$(dirname "$0")/.."
 root=$PWD
-passed=0 failed=0
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-
-check() {  # SENTENCE EXPECTED ACTUAL
-    if [[ $2 == "$3" ]]; then
-        passed=$((passed + 1))
-        echo "ok: $1"
-    else
-        failed=$((failed + 1))
-        printf 'FAILED: %s\n  expected: %q\n  actual:   %q\n' "$1" "$2" "$3"
-    fi
-}
+. tests/check.sh
 
 # Only the guests of this very folder count: others may be somebody else's.
 guests_running() { pgrep -c -f "qemu-system.*$root/target/lab/run/" || :; }
@@ -134,5 +122,4 @@ if [[ ${1-} == --all ]]; then
     counted_instructions_are_the_clock
     storage_topologies_work_together
 fi
-echo "$passed passed, $failed failed"
-[[ $failed == 0 ]]
+end_of_checks
