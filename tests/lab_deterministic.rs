@@ -32,25 +32,32 @@ const COMMANDS: usize = 4_000;
 /// the check of the length. Found: 3, 3 and 12. Exact here, so a change of one instruction shows.
 const ALLOWED: [(&str, f64); 3] = [("null", 4.0), ("psync", 8.0), ("rdma-read", 16.0)];
 
+/// Runs that must agree, and runs to try: memory that the kernel hands out and takes back in another order (a slab that fills up)
+/// makes a path of about 280 instructions longer for a while after a boot, by itself and in the middle of a series.
+const AGREEING: usize = 3;
+const RUNS: usize = 12;
+
 #[test]
-fn two_runs_in_one_boot_have_the_same_median() {
+fn settled_runs_in_one_boot_have_the_same_median() {
     if !lab::in_lab(1) {
         return;
     }
     assert_eq!(std::env::var("LAB_DETERMINISTIC").as_deref(), Ok("1"), "this lab does not count instructions");
-    let run = || measure("--engine rdma-read --qd 1 --clock tsc --count 3000 --warmup 100");
-    // In its first seconds and runs after a boot this kernel takes a path that is 277 instructions longer (79,912 against
-    // 78,804 ns), and then never again: what is compared is the settled state. Idle time costs nothing on this clock.
-    std::thread::sleep(std::time::Duration::from_secs(30));
-    (0..3).for_each(|_| drop(run()));
-    let results = [run(), run()];
-    for result in &results {
-        assert!(warns(result, "clock-forced"));
+    let mut p50 = Vec::new();
+    let settled = |p50: &[f64]| {
+        let last = p50.iter().rev().take(AGREEING);
+        let (min, max) = last.fold((f64::INFINITY, 0.0), |(min, max), p50| (p50.min(min), p50.max(max)));
+        p50.len() >= AGREEING && max / min - 1.0 < 0.001
+    };
+    while !settled(&p50) && p50.len() < RUNS {
+        let result = measure("--engine rdma-read --qd 1 --clock tsc --count 3000 --warmup 100");
+        assert!(warns(&result, "clock-forced"));
+        p50.push(point(&result)["latency_ns"]["percentiles"]["50"].as_f64().unwrap());
     }
-    let p50 = results.each_ref().map(|result| point(result)["latency_ns"]["percentiles"]["50"].as_f64().unwrap());
     let record = serde_json::json!({ "engine": "rdma-read", "bs_bytes": 8, "p50_ns": p50 });
     std::fs::write(lab::out_folder().join("deterministic.json"), record.to_string()).unwrap();
-    assert!((p50[0] / p50[1] - 1.0).abs() < 0.001, "{p50:?}");
+    // By chance, with a noise of one per cent, that is one series in a thousand.
+    assert!(settled(&p50), "{p50:?}");
 }
 
 /// Median instructions from one command to the next.
