@@ -21,13 +21,39 @@ pub struct Tail {
     pub resolution_fraction: f64,
 }
 
+/// Where a tail begins, and how many commands are in it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Beyond {
+    /// As in [`Tail`].
+    pub percentile: f64,
+    /// As in [`Tail`].
+    pub threshold_ns: f64,
+    /// As in [`Tail`].
+    pub commands: u64,
+}
+
+impl Beyond {
+    /// The tail of a summary; `above` counts the samples above a latency in nanoseconds. `None` where no percentile is
+    /// supported.
+    pub fn of(summary: &Summary, above: impl FnOnce(f64) -> u64) -> Option<Self> {
+        let p = &summary.percentiles;
+        let (percentile, threshold_ns) = match (p.p99_9, p.p99) {
+            (Some(value), _) => (99.9, value),
+            (None, Some(value)) => (99.0, value),
+            (None, None) => return None,
+        };
+        Some(Self { percentile, threshold_ns, commands: above(threshold_ns) })
+    }
+
+    /// As [`Beyond::of`], from the samples in ticks, sorted.
+    pub fn of_sorted(sorted: &[u64], scale_ticks_per_ns: f64, summary: &Summary) -> Option<Self> {
+        let inside = |threshold_ns| move |&ticks: &u64| ticks as f64 / scale_ticks_per_ns <= threshold_ns;
+        Self::of(summary, |threshold_ns| (sorted.len() - sorted.partition_point(inside(threshold_ns))) as u64)
+    }
+}
+
 impl Tail {
-    /// Compares the tail of `sorted`, in ticks, with gaps heard over `window_ns`: lower bounds of their lengths in
-    /// nanoseconds, and how many there were.
-    ///
-    /// A gap that begins while a command is in flight makes that command longer by what is left of it, so gaps of at least
-    /// the excess, at the rate heard, hit as many commands as begin within the time in flight. `None` where no percentile is
-    /// supported or nothing lies above it.
+    /// As [`Tail::explain`], from the samples in ticks, sorted.
     pub fn of(
         sorted: &[u64],
         scale_ticks_per_ns: f64,
@@ -35,15 +61,18 @@ impl Tail {
         gaps: &[(f64, u64)],
         window_ns: f64,
     ) -> Option<Self> {
-        let p = &summary.percentiles;
-        let (percentile, threshold_ns) = match (p.p99_9, p.p99) {
-            (Some(value), _) => (99.9, value),
-            (None, Some(value)) => (99.0, value),
-            (None, None) => return None,
-        };
-        let (median, mean) = (p.p50?, summary.mean?);
-        let above = sorted.partition_point(|&ticks| ticks as f64 / scale_ticks_per_ns <= threshold_ns);
-        let commands = (sorted.len() - above) as u64;
+        Self::explain(Beyond::of_sorted(sorted, scale_ticks_per_ns, summary)?, summary, gaps, window_ns)
+    }
+
+    /// Compares a tail with gaps heard over `window_ns`: lower bounds of their lengths in nanoseconds, and how many there
+    /// were.
+    ///
+    /// A gap that begins while a command is in flight makes that command longer by what is left of it, so gaps of at least
+    /// the excess, at the rate heard, hit as many commands as begin within the time in flight. `None` where nothing lies in
+    /// the tail.
+    pub fn explain(beyond: Beyond, summary: &Summary, gaps: &[(f64, u64)], window_ns: f64) -> Option<Self> {
+        let Beyond { percentile, threshold_ns, commands } = beyond;
+        let (median, mean) = (summary.percentiles.p50?, summary.mean?);
         if commands == 0 || window_ns <= 0.0 {
             return None;
         }
