@@ -22,7 +22,7 @@ pub struct Histogram {
 }
 
 /// Longest time that has a bucket of its own: 2^53 − 1 ns, over a hundred days.
-const HIGHEST_NS: u64 = (1 << 53) - 1;
+pub(super) const HIGHEST_NS: u64 = (1 << 53) - 1;
 
 /// Sorts latencies in ticks into buckets of nanoseconds, each rounded to the nearest one;
 /// `ticks_per_ns` must be above 0.

@@ -1,8 +1,11 @@
 //! The arithmetic over finished samples: pure functions, exact where the answer is exact.
 //!
 //! Everything is computed on whole ticks and scaled to nanoseconds at the end: scaling keeps the order, so a percentile
-//! of the ticks is the percentile of the times.
+//! of the ticks is the percentile of the times. Runs too long for that are computed from a [`Digest`], which says where it
+//! rounds.
 
+mod digest;
+mod figures;
 mod histogram;
 mod line;
 mod rank;
@@ -11,6 +14,8 @@ mod shift;
 mod summary;
 mod tail;
 
+pub use digest::Digest;
+pub use figures::{Figures, Span};
 pub use histogram::{Bucket, Histogram, histogram};
 pub use line::{Line, LineIntervals};
 pub use series::{Interval, Outlier, Window, outliers, timeline, windowed_rate};

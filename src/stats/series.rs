@@ -99,7 +99,7 @@ pub fn timeline<S: Stamps>(samples: &[S], scale: Scale) -> Vec<Window> {
         latencies.clear();
         latencies.extend(inside.iter().map(|sample| sample.stop() - sample.start()));
         latencies.sort_unstable();
-        let percentile = |q| if supported(count, q) { nearest_rank(&latencies, q).map(ns) } else { None };
+        let percentile = |q| if supported(count as u64, q) { nearest_rank(&latencies, q).map(ns) } else { None };
         windows.push(Window {
             at_ns: round_picoseconds((number * length) as f64 / scale.time),
             n: count as u64,

@@ -58,13 +58,44 @@ const WHOLE: u64 = 100_000;
 ///
 /// `None` for no samples. Definition: Hyndman and Fan, "Sample Quantiles in Statistical Packages", type 1.
 pub fn nearest_rank(sorted: &[u64], q_thousandths: u64) -> Option<u64> {
-    let rank = (sorted.len() as u128 * u128::from(q_thousandths)).div_ceil(u128::from(WHOLE)).max(1) as usize;
+    let rank = usize::try_from(rank(sorted.len() as u64, q_thousandths)).ok()?;
     sorted.get(rank - 1).copied()
 }
 
+/// The nearest rank ⌈q·n⌉ itself, from 1.
+fn rank(n: u64, q_thousandths: u64) -> u64 {
+    (u128::from(n) * u128::from(q_thousandths)).div_ceil(u128::from(WHOLE)).max(1) as u64
+}
+
+/// The rank of the percentile among `n` samples, if they support it: n·(1−q) ≥ 1.
+pub(super) fn supported_rank(n: u64, q_thousandths: u64) -> Option<u64> {
+    supported(n, q_thousandths).then(|| rank(n, q_thousandths))
+}
+
 /// Whether `n` samples can support the percentile: n·(1−q) ≥ 1.
-pub(super) fn supported(n: usize, q_thousandths: u64) -> bool {
-    n as u128 * u128::from(WHOLE - q_thousandths) >= u128::from(WHOLE)
+pub(super) fn supported(n: u64, q_thousandths: u64) -> bool {
+    u128::from(n) * u128::from(WHOLE - q_thousandths) >= u128::from(WHOLE)
+}
+
+impl Percentiles {
+    /// Each of them from what `percentile` says of it, in thousandths of a percent.
+    pub(super) fn each(percentile: impl Fn(u64) -> Option<f64>) -> Self {
+        Self {
+            p1: percentile(1_000),
+            p5: percentile(5_000),
+            p10: percentile(10_000),
+            p25: percentile(25_000),
+            p50: percentile(50_000),
+            p75: percentile(75_000),
+            p90: percentile(90_000),
+            p95: percentile(95_000),
+            p99: percentile(99_000),
+            p99_5: percentile(99_500),
+            p99_9: percentile(99_900),
+            p99_99: percentile(99_990),
+            p99_999: percentile(99_999),
+        }
+    }
 }
 
 impl Summary {
@@ -73,7 +104,7 @@ impl Summary {
         debug_assert!(sorted.is_sorted());
         let ns = |ticks: f64| round_picoseconds(ticks / ticks_per_ns);
         let percentile = |q| {
-            let ticks = if supported(sorted.len(), q) { nearest_rank(sorted, q) } else { None };
+            let ticks = if supported(sorted.len() as u64, q) { nearest_rank(sorted, q) } else { None };
             ticks.map(|ticks| ns(ticks as f64))
         };
         let mean = mean(sorted);
@@ -83,21 +114,7 @@ impl Summary {
             max: sorted.last().map(|&ticks| ns(ticks as f64)),
             mean: mean.map(ns),
             stddev: mean.and_then(|mean| stddev(sorted, mean)).map(ns),
-            percentiles: Percentiles {
-                p1: percentile(1_000),
-                p5: percentile(5_000),
-                p10: percentile(10_000),
-                p25: percentile(25_000),
-                p50: percentile(50_000),
-                p75: percentile(75_000),
-                p90: percentile(90_000),
-                p95: percentile(95_000),
-                p99: percentile(99_000),
-                p99_5: percentile(99_500),
-                p99_9: percentile(99_900),
-                p99_99: percentile(99_990),
-                p99_999: percentile(99_999),
-            },
+            percentiles: Percentiles::each(percentile),
         }
     }
 }
@@ -126,9 +143,60 @@ fn stddev(values: &[u64], mean: f64) -> Option<f64> {
         let distance = u128::from(value.abs_diff(pivot));
         sum.saturating_add(distance * distance)
     });
-    let offset = mean - pivot as f64;
-    let variance = (squares as f64 - values.len() as f64 * offset * offset) / (values.len() - 1) as f64;
-    Some(variance.max(0.0).sqrt())
+    Some(deviation(squares, values.len() as u64, mean - pivot as f64))
+}
+
+/// The sample standard deviation of `n` > 1 values, from their squares around a pivot that the mean is `offset` away from.
+fn deviation(squares: u128, n: u64, offset: f64) -> f64 {
+    let variance = (squares as f64 - n as f64 * offset * offset) / (n - 1) as f64;
+    variance.max(0.0).sqrt()
+}
+
+/// Running sums, for the mean and the deviation of values that are not kept. They are whole numbers, so that both come out
+/// as they do from the values themselves.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    /// 2^64 values of 2^64 ticks still fit.
+    sum: u128,
+    /// Modulo 2^128: the squares around the mean are smaller, and come out right if they fit themselves.
+    squares: u128,
+}
+
+impl Sums {
+    #[inline]
+    pub fn record(&mut self, value: u64) {
+        let value = u128::from(value);
+        self.sum = self.sum.wrapping_add(value);
+        self.squares = self.squares.wrapping_add(value * value);
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        self.sum = self.sum.wrapping_add(other.sum);
+        self.squares = self.squares.wrapping_add(other.squares);
+    }
+
+    /// `None` for no values.
+    pub fn mean(&self, n: u64) -> Option<f64> {
+        (n > 0).then(|| self.sum as f64 / n as f64)
+    }
+
+    /// The sample standard deviation of `n` values between `min` and `max`; `None` for fewer than two, and for values that
+    /// never came from a run, whose squares do not fit.
+    pub fn stddev(&self, n: u64, min: u64, max: u64) -> Option<f64> {
+        let mean = self.mean(n).filter(|_| n > 1)?;
+        // No values have a larger variance around their mean: R. Bhatia and C. Davis, "A Better Bound on the Variance",
+        // American Mathematical Monthly 107, 2000. Half of the room is left to rounding.
+        let largest = n as f64 * ((mean - min as f64) * (max as f64 - mean) + 1.0);
+        if largest >= 2f64.powi(127) {
+            return None;
+        }
+        let pivot = mean.round() as u64;
+        let wide = u128::from(pivot);
+        // Σ(x − p)² = Σx² − 2pΣx + np²
+        let squares = self.squares.wrapping_sub((2 * wide).wrapping_mul(self.sum));
+        let squares = squares.wrapping_add((wide * wide).wrapping_mul(u128::from(n)));
+        Some(deviation(squares, n, mean - pivot as f64))
+    }
 }
 
 #[cfg(test)]
@@ -183,7 +251,34 @@ mod tests {
         assert_eq!((summary.min, summary.max, summary.mean), (Some(50.0), Some(100.0), Some(75.0)));
     }
 
+    fn sums(values: &[u64]) -> Sums {
+        let mut sums = Sums::default();
+        values.iter().for_each(|&value| sums.record(value));
+        sums
+    }
+
+    #[test]
+    fn sums_of_values_that_never_came_from_a_run_have_no_deviation() {
+        let values = [0, u64::MAX, u64::MAX, 0, 0];
+        assert_eq!(sums(&values).stddev(5, 0, u64::MAX), None);
+        assert_eq!(
+            (sums(&[]).mean(0), sums(&[]).stddev(0, u64::MAX, 0), sums(&[7]).stddev(1, 7, 7)),
+            (None, None, None)
+        );
+    }
+
     proptest! {
+        #[test]
+        fn sums_give_mean_and_deviation_as_the_values_do(
+            values in proptest::collection::vec(0u64..1 << 50, 2..200), offset in 0u64..1 << 63,
+        ) {
+            let values: Vec<u64> = values.iter().map(|value| value + offset).collect();
+            let (min, max) = (*values.iter().min().unwrap(), *values.iter().max().unwrap());
+            let (sums, n) = (sums(&values), values.len() as u64);
+            prop_assert_eq!(sums.mean(n), mean(&values));
+            prop_assert_eq!(sums.stddev(n, min, max), stddev(&values, mean(&values).unwrap()));
+        }
+
         #[test]
         fn percentiles_are_samples_in_order(mut values in proptest::collection::vec(0u64..1 << 40, 1..500)) {
             values.sort_unstable();
