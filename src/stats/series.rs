@@ -63,11 +63,12 @@ pub struct Interval {
 
 /// The `most` largest samples, largest first; of equal ones the earlier first.
 pub fn outliers<S: Stamps>(samples: &[S], most: usize, scale: Scale) -> Vec<Outlier> {
-    let Some(origin) = samples.first().map(Stamps::start) else { return Vec::new() };
+    // Where several commands are in flight the first to complete need not be the first that was handed over.
+    let Some(origin) = samples.iter().map(Stamps::start).min() else { return Vec::new() };
     // The smallest of the largest ones is on top, so that each sample is compared with one other.
     let mut largest = BinaryHeap::with_capacity(most + 1);
     for (index, sample) in samples.iter().enumerate() {
-        largest.push(Reverse((sample.stop() - sample.start(), Reverse(index))));
+        largest.push(Reverse((sample.stop().saturating_sub(sample.start()), Reverse(index))));
         if largest.len() > most {
             largest.pop();
         }
@@ -83,21 +84,33 @@ pub fn outliers<S: Stamps>(samples: &[S], most: usize, scale: Scale) -> Vec<Outl
 }
 
 /// The run in up to 100 windows of equal length, none left out, even those in which no command began.
+///
+/// Where commands overtook each other, so that samples are not in the order in which they began, it takes a copy of them.
 pub fn timeline<S: Stamps>(samples: &[S], scale: Scale) -> Vec<Window> {
-    let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return Vec::new() };
-    let origin = first.start();
-    let length = (last.stop() - origin + 1).div_ceil(WINDOWS).max(1);
+    if samples.is_sorted_by_key(Stamps::start) {
+        return in_windows(samples, scale);
+    }
+    let mut by_start = samples.to_vec();
+    by_start.sort_by_key(Stamps::start);
+    in_windows(&by_start, scale)
+}
+
+fn in_windows<S: Stamps>(samples: &[S], scale: Scale) -> Vec<Window> {
+    let Some(origin) = samples.first().map(Stamps::start) else { return Vec::new() };
+    let stop = samples.iter().map(Stamps::stop).max().unwrap_or(origin);
+    let elapsed = stop.saturating_sub(origin);
+    let length = elapsed.saturating_add(1).div_ceil(WINDOWS);
     let ns = |ticks: u64| round_picoseconds(ticks as f64 / scale.latency);
     let mut windows = Vec::new();
     let mut rest = samples;
     let mut latencies = Vec::new();
-    for number in 0..(last.stop() - origin) / length + 1 {
+    for number in 0..elapsed / length + 1 {
         let end = origin.saturating_add((number + 1).saturating_mul(length));
         let count = rest.partition_point(|sample| sample.start() < end);
         let (inside, after) = rest.split_at(count);
         rest = after;
         latencies.clear();
-        latencies.extend(inside.iter().map(|sample| sample.stop() - sample.start()));
+        latencies.extend(inside.iter().map(|sample| sample.stop().saturating_sub(sample.start())));
         latencies.sort_unstable();
         let percentile = |q| if supported(count as u64, q) { nearest_rank(&latencies, q).map(ns) } else { None };
         windows.push(Window {
@@ -162,6 +175,16 @@ mod tests {
         assert_eq!(windows.iter().map(|window| window.n).sum::<u64>(), 1000);
         assert!(windows.iter().any(|window| window.n == 0 && window.p50_ns.is_none()));
         assert_eq!(windows.iter().filter_map(|window| window.max_ns).fold(0.0, f64::max), 50_000.0);
+    }
+
+    #[test]
+    fn commands_that_were_overtaken_are_where_they_began() {
+        let samples = [(100, 110), (0, 199), (150, 190)].map(|(start, stop)| Sample { start, stop });
+        let windows = timeline(&samples, Scale::of(1.0));
+        let begun: Vec<_> = windows.iter().filter(|window| window.n > 0).map(|w| (w.at_ns, w.n, w.max_ns)).collect();
+        assert_eq!(begun, [(0.0, 1, Some(199.0)), (100.0, 1, Some(10.0)), (150.0, 1, Some(40.0))]);
+        let found: Vec<_> = outliers(&samples, 2, Scale::of(1.0)).iter().map(|o| (o.index, o.at_ns)).collect();
+        assert_eq!(found, [(1, 0.0), (2, 150.0)]);
     }
 
     #[test]

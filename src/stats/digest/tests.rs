@@ -167,6 +167,21 @@ proptest! {
     }
 
     #[test]
+    fn commands_that_overtook_each_other_have_the_same_figures(latencies in latencies(500), apart in 0u64..1 << 24) {
+        let start = |number: u64| 7 + number * apart;
+        let mut samples: Vec<_> =
+            (0..).map(start).zip(&latencies).map(|(start, latency)| Sample { start, stop: start + latency }).collect();
+        samples.sort_by_key(|sample| sample.stop);
+        let scale = Scale::of(1.0);
+        let (own, exact) = (digest(&samples).figures(scale), Figures::of_samples(&samples, 10, scale));
+        agree(&own.latency, &exact.latency, 0.001)?;
+        prop_assert_eq!((own.outliers, own.slowest, own.span), (exact.outliers, exact.slowest, exact.span));
+        prop_assert_eq!((own.submit, own.wait), (None, None));
+        let n = |timeline: &[Window]| timeline.iter().map(|window| window.n).sum::<u64>();
+        prop_assert_eq!((n(&own.timeline), n(&exact.timeline)), (own.latency.n, own.latency.n));
+    }
+
+    #[test]
     fn how_samples_are_divided_between_calls_makes_no_difference(latencies in latencies(400), cuts in any::<[prop::sample::Index; 3]>()) {
         let samples = run(5, &latencies);
         let mut cuts = cuts.map(|cut| cut.index(samples.len() + 1));
