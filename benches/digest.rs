@@ -48,10 +48,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn measure<S: Stamps>(digest: &mut Digest, sample: impl Fn(u64, u64) -> S) -> Result<(Vec<f64>, i64), Box<dyn Error>> {
     let mut now = 1 << 40;
     let mut noise = 1u64;
-    let mut rounds = Vec::with_capacity(ROUNDS + 1);
+    let mut rounds = Vec::with_capacity(ROUNDS);
     let mut chunk = filled::<S>(CHUNK);
-    let resident = resident_pages()?;
-    for _ in 0..=ROUNDS {
+    let mut resident = 0;
+    for round in 0..=ROUNDS {
         let mut seconds = 0.0;
         for _ in 0..CHUNKS {
             for place in &mut chunk {
@@ -63,10 +63,14 @@ fn measure<S: Stamps>(digest: &mut Digest, sample: impl Fn(u64, u64) -> S) -> Re
             digest.fold(black_box(&chunk));
             seconds += began.elapsed().as_secs_f64();
         }
-        rounds.push(seconds * 1e9 / (CHUNKS * CHUNK) as f64);
+        if round == 0 {
+            // The first round warms up; what it made resident is no growth.
+            resident = resident_pages()?;
+        } else {
+            rounds.push(seconds * 1e9 / (CHUNKS * CHUNK) as f64);
+        }
     }
-    let grown = resident_pages()? - resident;
-    Ok((rounds.split_off(1), grown)) // The first round warms up.
+    Ok((rounds, resident_pages()? - resident))
 }
 
 /// About 10 µs at 2 GHz with a spread of 10 %, and one in a thousand ten times as long (xorshift: G. Marsaglia, "Xorshift RNGs",

@@ -21,7 +21,7 @@ use crate::timing::{Sample, Stamps};
 /// What is kept of samples, whatever their number. About 6 MB, nearly all of it for the timeline; [`Digest::bytes`] says it
 /// exactly.
 ///
-/// Where only one kind of stamps is folded in, the memory of the others is not touched again.
+/// What is there for stamps that never come is not touched again, so that it takes no room in a cache.
 #[derive(Clone, PartialEq)]
 pub struct Digest {
     latency: Durations,
@@ -72,7 +72,7 @@ impl Digest {
     }
 
     /// Takes what another thread of the same run has measured. Its commands are counted after those that are here already:
-    /// an outlier's index is that of all samples of the one followed by all of the other.
+    /// an outlier's index is that of all samples of the one followed by all of the other. Both must keep equally many.
     ///
     /// All that is exact stays exact but for the timeline, where commands may be one window early unless both threads began
     /// at the same tick.
