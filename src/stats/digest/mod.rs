@@ -59,11 +59,11 @@ impl Digest {
         let submitted = || samples.iter().filter_map(|sample| Some((sample, sample.submitted()?)));
         self.submit.extend(submitted().map(|(sample, submitted)| submitted.saturating_sub(sample.start())));
         self.wait.extend(submitted().map(|(sample, submitted)| sample.stop().saturating_sub(submitted)));
+        self.windows.extend(samples);
         let mut span = self.span.unwrap_or_else(|| Span::before(first));
         for (index, sample) in (before..).zip(samples) {
             let (start, stop) = (sample.start(), sample.stop());
             self.slowest.offer(latency(sample), index, Sample { start, stop });
-            self.windows.record(start, latency(sample));
             span.add(sample);
         }
         // A sample that is not in order may have ended after the last one.

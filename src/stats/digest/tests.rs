@@ -151,7 +151,7 @@ fn half_of_round_trips_is_reported_where_that_is_asked_for() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn figures_are_those_of_the_samples_within_the_error_stated(latencies in latencies(3000)) {

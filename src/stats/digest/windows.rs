@@ -3,9 +3,12 @@
 use hdrhistogram::Histogram as Hdr;
 
 use super::durations::{at_rank, bytes, counts};
-use crate::stats::{
-    Scale, Window,
-    summary::{round_picoseconds, supported_rank},
+use crate::{
+    stats::{
+        Scale, Window,
+        summary::{round_picoseconds, supported_rank},
+    },
+    timing::Stamps,
 };
 
 /// Most windows; even, so that all of them have a partner.
@@ -36,16 +39,20 @@ impl Windows {
         Self { origin: None, shift: 0, extent: 0, cells }
     }
 
-    /// Counts a command. One that began before the origin, since it was overtaken, is put into the first window.
-    #[inline]
-    pub fn record(&mut self, start: u64, ticks: u64) {
-        let after = start.saturating_sub(*self.origin.get_or_insert(start));
-        if after >> self.shift >= WINDOWS as u64 {
+    /// Counts commands. One that began before the origin, since it was overtaken, is put into the first window.
+    pub fn extend<S: Stamps>(&mut self, samples: &[S]) {
+        let Some(first) = samples.first() else { return };
+        let origin = *self.origin.get_or_insert(first.start());
+        let after = |sample: &S| sample.start().saturating_sub(origin);
+        // Neighbours are nearly always in the same window, so it is looked up once for all of them. Those that are stay so
+        // when windows are put together.
+        let shift = self.shift;
+        for run in samples.chunk_by(|one, next| after(one) >> shift == after(next) >> shift) {
+            let after = run.first().map_or(0, after);
             self.reach(after);
-        }
-        if let Some(cell) = self.cells.get_mut((after >> self.shift) as usize) {
-            cell.counts.saturating_record(ticks);
-            cell.max = cell.max.max(ticks);
+            if let Some(cell) = self.cells.get_mut((after >> self.shift) as usize) {
+                cell.extend(run);
+            }
         }
     }
 
@@ -58,7 +65,6 @@ impl Windows {
     }
 
     /// Makes windows longer until the last one holds this many ticks after the origin.
-    #[cold]
     fn reach(&mut self, after: u64) {
         while after >> self.shift >= WINDOWS as u64 {
             self.pair();
@@ -124,6 +130,16 @@ impl Windows {
 }
 
 impl Cell {
+    fn extend<S: Stamps>(&mut self, samples: &[S]) {
+        let mut max = self.max;
+        for sample in samples {
+            let ticks = sample.stop().saturating_sub(sample.start());
+            self.counts.saturating_record(ticks);
+            max = max.max(ticks);
+        }
+        self.max = max;
+    }
+
     fn add(&mut self, other: &Self) {
         self.counts += &other.counts;
         self.max = self.max.max(other.max);
