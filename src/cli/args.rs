@@ -266,9 +266,9 @@ pub(super) struct DeviceArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct OutputArgs {
-    /// What stdout shows
-    #[arg(long, value_enum, default_value_t = FormatArg::Text)]
-    pub format: FormatArg,
+    /// What stdout shows; fio is the layout of fio's own report
+    #[arg(long, value_enum, default_value_t = ResultFormatArg::Text)]
+    pub format: ResultFormatArg,
     /// Write the JSON result to this file as well; it is replaced as a whole
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -352,6 +352,13 @@ pub(super) enum TransportArg {
 pub(super) enum FormatArg {
     Text,
     Json,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ResultFormatArg {
+    Text,
+    Json,
+    Fio,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

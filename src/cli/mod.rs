@@ -19,11 +19,13 @@ use crate::{
     error::{Error, Result},
     host::Sysfs,
     probe::{Plan, ProbeFile},
-    run::{self, Calibrate, Fill, Format, Outcome, Reporting, check},
+    run::{self, Calibrate, Fill, Format, Outcome, Reporting, ResultFormat, check},
 };
 
 use ab::AbArgs;
-use args::{CalibrateArgs, Cli, Command, FillArgs, FormatArg, OutputArgs, ProgressArg, RunArgs, ServeArgs};
+use args::{
+    CalibrateArgs, Cli, Command, FillArgs, FormatArg, OutputArgs, ProgressArg, ResultFormatArg, RunArgs, ServeArgs,
+};
 use spec::spec;
 
 /// Runs the program on the process's arguments.
@@ -109,7 +111,8 @@ fn ab(arguments: AbArgs, matches: &ArgMatches) -> Result<u8> {
 fn calibrate(arguments: CalibrateArgs) -> Result<u8> {
     let CalibrateArgs { cpu, window, quiet, .. } = arguments;
     let options = Calibrate { clock: spec::clock(arguments.clock), cpu, window, quiet };
-    let reporting = Reporting { format: format(arguments.format), output: arguments.output, ..Reporting::default() };
+    let format = ResultFormat::Plain(format(arguments.format));
+    let reporting = Reporting { format, output: arguments.output, ..Reporting::default() };
     show(run::calibrate(&options, &reporting)?)
 }
 
@@ -145,7 +148,11 @@ fn format(argument: FormatArg) -> Format {
 
 fn reporting(arguments: &OutputArgs) -> Reporting {
     Reporting {
-        format: format(arguments.format),
+        format: match arguments.format {
+            ResultFormatArg::Text => ResultFormat::Plain(Format::Text),
+            ResultFormatArg::Json => ResultFormat::Plain(Format::Json),
+            ResultFormatArg::Fio => ResultFormat::Fio,
+        },
         output: arguments.output.clone(),
         label: arguments.label.clone(),
         meta: arguments.meta.iter().cloned().collect::<BTreeMap<_, _>>(),

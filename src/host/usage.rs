@@ -4,7 +4,7 @@
 //! with the machine. Its own cost is not in the difference for the thread's times and counts, but interrupts and steal
 //! are those of the CPU for a few microseconds more than the thread's window.
 
-use std::{fs::File, os::unix::fs::FileExt};
+use std::{fs::File, os::unix::fs::FileExt, time::Instant};
 
 use super::{
     Sysfs,
@@ -31,6 +31,8 @@ pub struct Usage {
 /// What lies between two [`Usage`]s; the result's `cpu` object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UsageDelta {
+    /// Time that passed, in nanoseconds: what the times below are parts of.
+    pub elapsed_ns: u64,
     /// Time in user mode, in nanoseconds.
     pub user_ns: u64,
     /// Time in the kernel, in nanoseconds.
@@ -54,8 +56,9 @@ pub struct UsageDelta {
     pub smi_count: Option<u64>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct ThreadUsage {
+    at: Instant,
     user_ns: u64,
     system_ns: u64,
     voluntary_switches: u64,
@@ -91,6 +94,7 @@ impl Usage {
         let (to, from) = (&self.opened, &earlier.closed);
         let interference = self.interference.since(&earlier.interference);
         UsageDelta {
+            elapsed_ns: u64::try_from(to.at.saturating_duration_since(from.at).as_nanos()).unwrap_or(u64::MAX),
             user_ns: to.user_ns.saturating_sub(from.user_ns),
             system_ns: to.system_ns.saturating_sub(from.system_ns),
             voluntary_switches: to.voluntary_switches.saturating_sub(from.voluntary_switches),
@@ -110,6 +114,7 @@ impl ThreadUsage {
         let usage = getrusage(UsageWho::RUSAGE_THREAD)
             .map_err(|errno| Error::call("this thread", "getrusage", errno.into(), ""))?;
         Ok(Self {
+            at: Instant::now(),
             user_ns: nanoseconds(usage.user_time()),
             system_ns: nanoseconds(usage.system_time()),
             voluntary_switches: unsigned(usage.voluntary_context_switches()),
@@ -159,7 +164,7 @@ mod tests {
         {
             assert!(json[key].is_null(), "{key}");
         }
-        assert_eq!(json.as_object().unwrap().len(), 12);
+        assert_eq!(json.as_object().unwrap().len(), 13);
     }
 
     #[test]
@@ -194,6 +199,14 @@ mod tests {
         let later = Usage::now(cpu).unwrap();
         let delta = later.since(&earlier);
         assert!(delta.minor_faults > 0 && delta.user_ns + delta.system_ns > 0, "{delta:?} {}", pages.len());
+    }
+
+    #[test]
+    fn the_time_between_two_looks_passes_for_the_thread_too() {
+        let earlier = Usage::now(None).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let delta = Usage::now(None).unwrap().since(&earlier);
+        assert!(delta.elapsed_ns >= 20_000_000, "{delta:?}");
     }
 
     #[test]

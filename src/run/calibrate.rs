@@ -62,6 +62,7 @@ pub fn calibrate(options: &Calibrate, reporting: &Reporting) -> Result<Outcome> 
     if options.window < Duration::from_millis(1) || options.window > Duration::from_secs(3600) {
         return Err(Error::usage("--window must be from 1ms to 1h"));
     }
+    let format = reporting.format.plain("a calibration")?;
     let spec = Spec { clock: options.clock, cpu: options.cpu, quiet: options.quiet, ..Spec::of(EngineKind::Null) };
     let plan = Plan::check(spec)?;
     let output = reporting.output.as_deref().map(OutputFile::open).transpose()?;
@@ -102,7 +103,7 @@ pub fn calibrate(options: &Calibrate, reporting: &Reporting) -> Result<Outcome> 
     };
     let document = json::to_string(&report)
         .map_err(|source| Error::Output { path: reporting.output.clone().unwrap_or("<stdout>".into()), source })?;
-    let text = match reporting.format {
+    let text = match format {
         Format::Json => document.clone(),
         Format::Text => calibration::render(&report),
     };

@@ -36,7 +36,7 @@ use crate::{
     host::{CpuSet, Cpus, cpu},
     measure::Stop,
     probe::Plan,
-    report::{OutputFile, RunResult, json, text},
+    report::{OutputFile, RunResult, fio, json, text},
 };
 
 pub use ab::{Ab, ab};
@@ -60,11 +60,41 @@ pub enum Format {
     Json,
 }
 
+/// What stdout shows of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultFormat {
+    /// As other documents are shown, too.
+    Plain(Format),
+    /// The layout of fio's own report.
+    Fio,
+}
+
+impl Default for ResultFormat {
+    fn default() -> Self {
+        Self::Plain(Format::default())
+    }
+}
+
+impl ResultFormat {
+    /// The format of what is no single result, which fio has no layout for.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for fio's.
+    pub(crate) fn plain(self, of: &str) -> Result<Format> {
+        match self {
+            Self::Plain(format) => Ok(format),
+            Self::Fio => {
+                Err(Error::Usage(format!("--format fio: fio has no layout for {of}; there are text and json")))
+            }
+        }
+    }
+}
+
 /// What becomes of a result.
 #[derive(Clone, Debug, Default)]
 pub struct Reporting {
     /// What stdout shows.
-    pub format: Format,
+    pub format: ResultFormat,
     /// Where the JSON result goes as well.
     pub output: Option<PathBuf>,
     /// A name for the run.
@@ -136,8 +166,9 @@ fn finish(
     let document = json::to_string(&result)
         .map_err(|source| Error::Output { path: reporting.output.clone().unwrap_or("<stdout>".into()), source })?;
     let text = match reporting.format {
-        Format::Json => document.clone(),
-        Format::Text => text::render(&result),
+        ResultFormat::Plain(Format::Json) => document.clone(),
+        ResultFormat::Plain(Format::Text) => text::render(&result),
+        ResultFormat::Fio => fio::render(&result, std::process::id()),
     };
     Ok(finish_document(document, text, output, failure, stop))
 }

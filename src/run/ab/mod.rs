@@ -70,6 +70,7 @@ pub fn ab(options: &Ab, plans: &[Plan], reporting: &Reporting) -> Result<Outcome
             "--label: each round of ab has the name of its side; --meta KEY=VALUE is kept as well",
         ));
     }
+    let format = reporting.format.plain("a comparison")?;
     let path = reporting.output.as_deref();
     let mut session = Session::begin()?;
     let mut series = begin(options, plans, path)?;
@@ -94,7 +95,7 @@ pub fn ab(options: &Ab, plans: &[Plan], reporting: &Reporting) -> Result<Outcome
         return Ok(Outcome { stdout, failure: None, exit_code: stop.map_or(conclude::EXIT_INCONCLUSIVE, signal_code) });
     }
     let comparison = run.compare(&series, level)?;
-    let show = |document: &str| match reporting.format {
+    let show = |document: &str| match format {
         Format::Json => document.to_string(),
         Format::Text => comparison_text::text(&comparison) + &comparison_text::sweep(&comparison),
     };

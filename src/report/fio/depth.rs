@@ -1,0 +1,83 @@
+//! How many commands were outstanding, and how many were handed over or completed at once, in fio's classes.
+
+use std::fmt::{self, Write};
+
+use crate::report::result::Point;
+
+/// A number of commands, and how often it was seen.
+pub(super) type Seen = (u32, u64);
+
+/// Least percentage that is printed, so that what is rare does not look like nothing.
+const LEAST_PERCENT: f64 = 0.1;
+/// Classes of depth are called by where they begin: class 2 has 2 and 3.
+const DEPTHS: [(&str, u32); 7] = [("1", 1), ("2", 2), ("4", 4), ("8", 8), ("16", 16), ("32", 32), (">=64", 64)];
+/// Classes of batches are called by where they end: class 4 has 1 to 4. These are where they begin.
+const BATCHES: [(&str, u32); 7] = [("0", 0), ("4", 1), ("8", 5), ("16", 9), ("32", 17), ("64", 33), (">=64", 65)];
+
+/// The three lines of a point; none where its depth was not looked at.
+pub(super) fn write(text: &mut String, point: &Point) -> fmt::Result {
+    // At depth one each command is alone, handed over alone and completed alone.
+    let alone = [(1, point.latency_ns.n)];
+    match (point.config.qd, &point.depth) {
+        (1, _) => lines(text, &alone, &alone, &alone),
+        (_, None | Some(())) => Ok(()),
+    }
+}
+
+/// The three lines over what was seen.
+fn lines(text: &mut String, outstanding: &[Seen], submitted: &[Seen], completed: &[Seen]) -> fmt::Result {
+    writeln!(text, "  IO depths    : {}", distribution(&DEPTHS, outstanding))?;
+    writeln!(text, "     submit    : {}", distribution(&BATCHES, submitted))?;
+    writeln!(text, "     complete  : {}", distribution(&BATCHES, completed))
+}
+
+/// The share of each class, each of which reaches up to the next. All are 0 where nothing was seen, as fio has it.
+fn distribution(classes: &[(&str, u32)], seen: &[Seen]) -> String {
+    let total: u128 = seen.iter().map(|&(_, times)| u128::from(times)).sum();
+    let share = |(index, &(name, from)): (usize, &(&str, u32))| {
+        let next = classes.get(index + 1).map_or(u64::MAX, |&(_, next)| u64::from(next));
+        let inside = seen.iter().filter(|&&(number, _)| number >= from && u64::from(number) < next);
+        let times: u128 = inside.map(|&(_, times)| u128::from(times)).sum();
+        let percent = if times == 0 { 0.0 } else { (100.0 * times as f64 / total as f64).max(LEAST_PERCENT) };
+        format!("{name}={percent:.1}%")
+    };
+    classes.iter().enumerate().map(share).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_outstanding_command_is_all_in_the_first_class() {
+        let mut text = String::new();
+        lines(&mut text, &[(1, 8192)], &[(1, 8192)], &[(1, 8192)]).unwrap();
+        // As fio 3.33 prints it.
+        let expected = "  IO depths    : 1=100.0%, 2=0.0%, 4=0.0%, 8=0.0%, 16=0.0%, 32=0.0%, >=64=0.0%
+     submit    : 0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%
+     complete  : 0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_depth_is_in_the_class_that_begins_at_it_or_below() {
+        let seen = [(1, 1), (2, 1), (3, 1), (4, 1), (7, 1), (8, 1), (31, 1), (63, 1), (64, 1), (u32::MAX, 1)];
+        assert_eq!(distribution(&DEPTHS, &seen), "1=10.0%, 2=20.0%, 4=20.0%, 8=10.0%, 16=10.0%, 32=10.0%, >=64=20.0%");
+    }
+
+    #[test]
+    fn a_batch_is_in_the_class_that_ends_at_it_or_above() {
+        let seen = [(0, 1), (1, 1), (4, 1), (5, 1), (8, 1), (9, 1), (16, 1), (33, 1), (64, 1), (65, 1)];
+        assert_eq!(distribution(&BATCHES, &seen), "0=10.0%, 4=20.0%, 8=20.0%, 16=20.0%, 32=0.0%, 64=20.0%, >=64=10.0%");
+    }
+
+    #[test]
+    fn what_is_rare_is_not_nothing_and_what_is_empty_is() {
+        assert!(
+            distribution(&DEPTHS, &[(1, u64::MAX), (2, 1), (8, u64::MAX)])
+                .starts_with("1=50.0%, 2=0.1%, 4=0.0%, 8=50.0%")
+        );
+        assert_eq!(distribution(&DEPTHS, &[]), "1=0.0%, 2=0.0%, 4=0.0%, 8=0.0%, 16=0.0%, 32=0.0%, >=64=0.0%");
+    }
+}
