@@ -86,6 +86,17 @@ pub fn format_size(bytes: u64) -> String {
     }
 }
 
+/// Prints a bandwidth for reading: `800 B/s`, `6.8 kB/s`, `3.3 GB/s`; here k is 1000.
+pub fn format_bytes_per_s(rate: f64) -> String {
+    let (value, unit) = match rate.abs() {
+        magnitude if magnitude < 999.5 => return format!("{rate:.0} B/s"),
+        magnitude if magnitude < 999.95e3 => (rate / 1e3, "kB/s"),
+        magnitude if magnitude < 999.95e6 => (rate / 1e6, "MB/s"),
+        _ => (rate / 1e9, "GB/s"),
+    };
+    format!("{value:.1} {unit}")
+}
+
 /// Prints nanoseconds with four significant digits at least and a unit that a person reads at a glance.
 pub fn format_ns(ns: f64) -> String {
     let (value, unit) = match ns.abs() {
@@ -192,6 +203,12 @@ mod tests {
         assert_eq!(format_ns(9_999.0), "9999 ns");
         assert_eq!(format_ns(77_472.0), "77.47 µs");
         assert_eq!(format_ns(12_000_000.0), "12.00 ms");
+    }
+
+    #[test]
+    fn bandwidths_are_printed_at_a_glance() {
+        let printed = [0.0, 999.0, 999.9, 6_792.0, 999_950.0, 3_016_500_000.0].map(format_bytes_per_s);
+        assert_eq!(printed, ["0 B/s", "999 B/s", "1.0 kB/s", "6.8 kB/s", "1.0 MB/s", "3.0 GB/s"]);
     }
 
     #[test]

@@ -246,3 +246,56 @@ fn a_server_for_one_client_ends_with_its_outcome() {
     drop(std::net::TcpStream::connect("127.0.0.1:18621").unwrap());
     assert_eq!(server.wait(PROMPT).0, 1);
 }
+
+#[test]
+fn a_one_sided_clients_figures_are_shown_by_the_server_too() {
+    if !lab::in_lab(1) {
+        return;
+    }
+    let server = Server::start(18624, "--format json");
+    let result = measure(&format!("--engine rdma-read --bs 4k --count 200 --warmup 10 --peer {}", server.address()));
+    std::thread::sleep(Duration::from_millis(500)); // The client has its verdict before the server has told of it.
+    let (stdout, stderr) = server.stop();
+    let served: Value = serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}{stderr}"));
+    assert_eq!(served["schema"], "lat-probe.served/1");
+    assert_eq!((&served["engine"], &served["bs_bytes"], &served["qd"]), (&"rdma-read".into(), &4096.into(), &1.into()));
+    assert_eq!((&served["ended_by"], &served["convention"]), (&"count".into(), &"completion".into()));
+    assert!(served["partial"].is_null() && served["handled"].is_null() && served["problem"].is_null(), "{served}");
+    let (told, measured) = (&served["latency_ns"], &point(&result)["latency_ns"]);
+    assert_eq!(told["n"], 200);
+    for place in ["/min", "/mean", "/max", "/percentiles/50", "/percentiles/99"] {
+        let of = |latency: &Value| latency.pointer(place).and_then(Value::as_f64).unwrap();
+        assert!((of(told) - of(measured)).abs() < 1e-3, "{place}: {told} {measured}");
+    }
+    for rate in ["ops_per_s", "bytes_per_s"] {
+        let (told, measured) = (served[rate].as_f64().unwrap(), point(&result)["throughput"][rate].as_f64().unwrap());
+        assert!((told / measured - 1.0).abs() < 1e-9, "{rate}: {told} {measured}");
+    }
+    assert!(stderr.contains("serving on") && stderr.contains("rdma-read, 4 KiB"), "{stderr}");
+}
+
+#[test]
+fn a_server_on_a_terminal_draws_how_far_a_one_sided_client_is() {
+    if !lab::in_lab(1) {
+        return;
+    }
+    let serve = format!("{} serve --once --bind 127.0.0.1:18625", env!("CARGO_BIN_EXE_lat-probe"));
+    let mut script = std::process::Command::new("script");
+    script.args(["-qefc", &serve, "/dev/null"]).env("TERM", "xterm").stdin(std::process::Stdio::null());
+    script.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let server = match script.spawn() {
+        Ok(script) => Background(script),
+        Err(error) => return eprintln!("skipped: script, which makes a terminal: {error}"),
+    };
+    std::thread::sleep(Duration::from_secs(2));
+    // By count and by time; the time comes first.
+    measure("--engine rdma-read --duration 5s --warmup 100 --peer 127.0.0.1:18625");
+    let (code, screen, _) = server.wait(PROMPT);
+    assert_eq!(code, 0, "{screen}");
+    let drawn: Vec<u64> =
+        screen.split(" %, ETA ").filter_map(|before| before.rsplit(' ').next()?.parse().ok()).collect();
+    assert!(drawn.iter().any(|percent| (1..100).contains(percent)), "{drawn:?}: {screen}");
+    assert!(drawn.is_sorted() && drawn.iter().all(|&percent| percent <= 100), "{drawn:?}");
+    assert!(screen.contains("rdma-read, 8 B: ") && screen.contains("/s overall"), "{screen}");
+    assert!(screen.contains("ended by duration") && screen.contains("p99.9"), "{screen}");
+}

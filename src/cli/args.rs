@@ -309,6 +309,12 @@ pub(super) struct ServeArgs {
     /// End after the first client, with exit code 1 if it failed
     #[arg(long)]
     pub once: bool,
+    /// What stdout shows: a table for each client, or a line of JSON for each that has finished
+    #[arg(long, value_enum, default_value_t = FormatArg::Text)]
+    pub format: FormatArg,
+    /// Draw the progress of clients on a terminal
+    #[arg(long, value_enum, default_value_t = ProgressArg::Auto)]
+    pub progress: ProgressArg,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -181,6 +181,8 @@ fn serve(arguments: ServeArgs) -> Result<u8> {
         rdma: spec.resolve(false)?,
         cpu: arguments.cpu.map(|cpu| usize::try_from(cpu).unwrap_or(usize::MAX)),
         once: arguments.once,
+        format: format(arguments.format),
+        progress: matches!(arguments.progress, ProgressArg::Auto),
     })
 }
 

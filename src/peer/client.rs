@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{kind::Kind, server::Progress, session::Session};
+use super::{kind::Kind, progress::Progress, session::Session};
 use crate::error::{Error, Result};
 
 /// The connection speaks lat-probe; the hello comes next.
@@ -93,12 +93,12 @@ pub struct Running {
 }
 
 impl Running {
-    /// The heartbeat: `done` commands of `total`, where a total is known.
+    /// The heartbeat: how far the run is.
     ///
     /// # Errors
     /// [`Error::Peer`] when the server has failed, with its reason, or is gone.
-    pub fn progress(&self, done: u64, total: impl Into<Option<u64>>) -> Result<()> {
-        self.lock().send(Kind::Progress, &Progress { done, total: total.into() })
+    pub fn progress(&self, progress: &Progress) -> Result<()> {
+        self.lock().send(Kind::Progress, progress)
     }
 
     /// Looks, without waiting, whether the server has failed or gone. A server that stays connected and does nothing

@@ -2,9 +2,9 @@
 
 use std::{net::TcpStream, time::Duration};
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Serialize, de::DeserializeOwned};
 
-use super::{kind::Kind, session::Session};
+use super::{kind::Kind, progress::Progress, session::Session};
 use crate::error::Result;
 
 /// The connection speaks lat-probe; the client's hello comes next.
@@ -34,23 +34,11 @@ pub type Server = Session<Accepted>;
 /// A server's session while the client measures.
 pub type Serving = Session<Measured>;
 
-/// How far a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Progress {
-    pub done: u64,
-    pub total: Option<u64>,
-}
-
 /// What a running client says next.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Event<D> {
-    /// It is alive.
-    Progress {
-        /// Commands done.
-        done: u64,
-        /// Commands to do, where the client knows: a run that ends by time has no total.
-        total: Option<u64>,
-    },
+    /// It is alive, and this far.
+    Progress(Progress),
     /// It has measured; this is its summary, and [`Serving::verdict`] is due.
     Done(D),
 }
@@ -147,8 +135,7 @@ impl Session<Measured> {
         if kind == Kind::Summary {
             return self.understand(kind, value).map(Event::Done);
         }
-        let Progress { done, total } = self.understand(kind, value)?;
-        Ok(Event::Progress { done, total })
+        self.understand(kind, value).map(Event::Progress)
     }
 
     /// Ends the session with this end's word on the summary.

@@ -76,12 +76,7 @@ fn write_headline(text: &mut String, config: &Config, result: &RunResult) -> fmt
 
 fn write_point(text: &mut String, point: &Point) -> fmt::Result {
     let n = format_count(point.latency_ns.n);
-    let convention = match point.convention {
-        Convention::Completion => "until the completion was seen",
-        Convention::RoundTrip => "there and back",
-        Convention::HalfRoundTrip => "half of there and back",
-    };
-    write!(text, "{n} commands, {convention}")?;
+    write!(text, "{n} commands, {}", span(point.convention))?;
     if let Some(rate) = point.throughput.ops_per_s {
         write!(text, ", {}/s", format_count(rate.round() as u64))?;
     }
@@ -110,6 +105,15 @@ fn write_point(text: &mut String, point: &Point) -> fmt::Result {
         Verified::NotApplicable => {}
     }
     Ok(())
+}
+
+/// What one number spans, in words.
+pub fn span(convention: Convention) -> &'static str {
+    match convention {
+        Convention::Completion => "until the completion was seen",
+        Convention::RoundTrip => "there and back",
+        Convention::HalfRoundTrip => "half of there and back",
+    }
 }
 
 /// What became of the data of a block engine, and of the commands that failed.

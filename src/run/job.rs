@@ -122,6 +122,7 @@ impl Ready<'_> {
             signals: self.job.signals,
             sleeper,
             total: plan.count.map(|count| count.saturating_add(plan.warmup)),
+            warmup: plan.warmup,
             duration: plan.duration,
             stall,
             progress: self.job.progress,

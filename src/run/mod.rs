@@ -19,6 +19,10 @@ mod quiet;
 mod rdma;
 #[cfg(feature = "rdma")]
 pub mod serve;
+#[cfg(feature = "rdma")]
+mod serve_report;
+#[cfg(feature = "rdma")]
+mod serve_screen;
 mod session;
 mod signals;
 mod surroundings;

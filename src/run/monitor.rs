@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     host::{CpuSet, cpu},
     measure::{Control, Stop},
-    peer::{HEARTBEAT_INTERVAL, Running},
+    peer::{HEARTBEAT_INTERVAL, Progress, Running},
     sys::interrupt::Sleeper,
 };
 
@@ -38,6 +38,8 @@ pub(crate) struct Monitor<'a> {
     pub sleeper: Sleeper,
     /// Commands in all, warm-up included, where that is known.
     pub total: Option<u64>,
+    /// Commands of the warm-up.
+    pub warmup: u64,
     /// Time limit of the measured part.
     pub duration: Option<Duration>,
     /// Longest time without a completed command.
@@ -55,8 +57,11 @@ struct Seen {
     started: Instant,
     done: u64,
     moved: Instant,
+    /// When the warm-up was over.
+    measured: Option<Instant>,
     stopping: Option<Instant>,
-    beat: Instant,
+    /// The last heartbeat, and what was done by then.
+    beat: (Instant, u64),
     bar: Option<ProgressBar>,
     peer_failure: Option<Error>,
 }
@@ -71,8 +76,16 @@ impl Monitor<'_> {
         }
         let _ = away.send(()); // Who started this thread waits for it.
         let now = Instant::now();
-        let mut seen =
-            Seen { started: now, done: 0, moved: now, stopping: None, beat: now, bar: None, peer_failure: None };
+        let mut seen = Seen {
+            started: now,
+            done: 0,
+            moved: now,
+            measured: None,
+            stopping: None,
+            beat: (now, 0),
+            bar: None,
+            peer_failure: None,
+        };
         loop {
             let slept = Instant::now();
             if !finished.load(Relaxed) {
@@ -99,6 +112,9 @@ impl Monitor<'_> {
         let done = self.control.done();
         if done != seen.done {
             (seen.done, seen.moved) = (done, now);
+        }
+        if done >= self.warmup {
+            seen.measured.get_or_insert(now);
         }
         if let Some(stop) = self.signals.received() {
             self.control.request(stop);
@@ -134,11 +150,26 @@ impl Monitor<'_> {
 
     fn look_at_peer(&self, seen: &mut Seen, now: Instant) -> Option<Error> {
         let peer = self.peer?;
-        if now - seen.beat < HEARTBEAT_INTERVAL {
+        let (before, done_before) = seen.beat;
+        let since = now - before;
+        if since < HEARTBEAT_INTERVAL {
             return peer.peer_alive().err();
         }
-        seen.beat = now;
-        peer.progress(seen.done, self.total).err()
+        seen.beat = (now, seen.done);
+        let ops_per_s = seen.done.saturating_sub(done_before) as f64 / since.as_secs_f64();
+        peer.progress(&Progress { ops_per_s: Some(ops_per_s), ..self.progress_of(seen, now) }).err()
+    }
+
+    /// How far the run is: from counts alone, since the samples are the measuring thread's.
+    fn progress_of(&self, seen: &Seen, now: Instant) -> Progress {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Progress {
+            done: seen.done,
+            total: self.total,
+            elapsed_ns: seen.measured.map(|measured| nanoseconds(now - measured)),
+            limit_ns: self.duration.map(nanoseconds),
+            ops_per_s: None,
+        }
     }
 
     fn draw(&self, seen: &mut Seen, now: Instant) {
@@ -146,15 +177,14 @@ impl Monitor<'_> {
         if !self.progress || elapsed < PATIENCE {
             return;
         }
+        let fraction = self.progress_of(seen, now).fraction();
         let bar = seen.bar.get_or_insert_with(|| {
             let bar = ProgressBar::new(1000);
             let style = ProgressStyle::with_template("{wide_bar} {percent:>3} % {msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        let by_count = self.total.map_or(0.0, |total| seen.done as f64 / total.max(1) as f64);
-        let by_time = self.duration.map_or(0.0, |limit| elapsed.as_secs_f64() / limit.as_secs_f64().max(1e-9));
-        bar.set_position((by_count.max(by_time).min(1.0) * 1000.0) as u64);
+        bar.set_position((fraction.unwrap_or(0.0) * 1000.0) as u64);
         bar.set_message(format!("{} commands", seen.done));
     }
 }

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 
 use super::{
     dispatch::Measured,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     engine::{
-        Completion, Granted, Verb,
+        Completion, Convention, Granted, Verb,
         rdma::{
             adapter::{Adapter, require_support},
             endpoint::{Endpoint, Role},
@@ -33,7 +33,7 @@ use crate::{
     host::{CpuSet, Sysfs, cpu, rdma as host_rdma},
     peer::{Client, Deadline, PeerAddress, Running, STEP_TIMEOUT, VERDICT_TIMEOUT},
     probe::Plan,
-    report::result::{PeerFacts, Verified},
+    report::result::{EndedBy, PeerFacts, Verified},
     stats::Summary,
     sys::interrupt::Sleeper,
 };
@@ -67,12 +67,41 @@ pub(super) struct RunPlan {
     pub warmup: u64,
 }
 
-/// What a client has done.
+/// What a client has done: all that a server can say of it, since one-sided commands pass its processor by. Older clients
+/// tell less.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Done {
     pub issued: Issued,
     pub summary: Summary,
     pub partial: Option<String>,
+    pub qd: Option<u32>,
+    #[serde(default, deserialize_with = "known")]
+    pub convention: Option<Convention>,
+    pub ops_per_s: Option<f64>,
+    pub bytes_per_s: Option<f64>,
+    #[serde(default, deserialize_with = "known")]
+    pub ended_by: Option<EndedBy>,
+}
+
+impl Done {
+    fn of(run: &Run, issued: Issued) -> Self {
+        let point = &run.point;
+        Self {
+            issued,
+            summary: point.latency_ns.clone(),
+            partial: point.partial.then(|| point.ended_because.clone().unwrap_or("interrupted".into())),
+            qd: Some(point.config.qd),
+            convention: Some(point.convention),
+            ops_per_s: point.throughput.ops_per_s,
+            bytes_per_s: point.throughput.bytes_per_s,
+            ended_by: Some(point.ended_by),
+        }
+    }
+}
+
+/// A name that only a later client has is `None`, and no reason to refuse the rest.
+fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> std::result::Result<Option<T>, D::Error> {
+    Ok(serde_json::from_value(serde_json::Value::deserialize(deserializer)?).ok())
 }
 
 /// Time for a step of set-up: the usual one, and a second more for each 64 MiB that must be made resident.
@@ -309,9 +338,7 @@ fn with_peer(job: &Job, peer: &PeerAddress, request: Request) -> Result<Measured
         }
     };
     let issued = Issued { commands: run.issued, verify: run.last_completed };
-    let partial = run.point.partial.then(|| run.point.ended_because.clone().unwrap_or("interrupted".into()));
-    let done = Done { issued, summary: run.point.latency_ns.clone(), partial };
-    let verdict = running.done::<Verdict>(&done, VERDICT_TIMEOUT + timeout).unwrap_or_else(|error| {
+    let verdict = running.done::<Verdict>(&Done::of(&run, issued), VERDICT_TIMEOUT + timeout).unwrap_or_else(|error| {
         // The measurement stands; that nobody judged the bytes is said.
         run.failure.get_or_insert(error);
         run.last_completed = false;

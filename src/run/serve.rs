@@ -4,7 +4,6 @@
 //! one buffer of bounded size with the access that its engine needs, and every wait has a deadline.
 
 use std::{
-    io::{self, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     sync::{
         Arc,
@@ -16,8 +15,10 @@ use std::{
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::{
-    Signals,
+    Format, Signals,
     rdma::{Done, Hello, RunPlan, Welcome, beside, boot_id, hostname, judge, settle, step_timeout},
+    serve_report::{Served, Who},
+    serve_screen::{Live, Screen},
 };
 use crate::{
     engine::{
@@ -33,10 +34,9 @@ use crate::{
     host::{CpuSet, Cpus, Sysfs},
     measure::Stop,
     peer::{
-        Admission, Cidr, Event, HEARTBEAT_TIMEOUT, PeerAddress, STEP_TIMEOUT, Server, frame::printable,
+        Admission, Cidr, Event, HEARTBEAT_TIMEOUT, PeerAddress, STEP_TIMEOUT, Server, Serving, frame::printable,
         server::Answered, session::Session,
     },
-    report::text,
     units::format_size,
 };
 
@@ -65,6 +65,10 @@ pub struct ServeOptions {
     pub cpu: Option<usize>,
     /// Whether to end after the first client.
     pub once: bool,
+    /// What stdout shows: a table for each client, or a line of JSON.
+    pub format: Format,
+    /// Whether progress is drawn, where stderr is a terminal.
+    pub progress: bool,
 }
 
 /// What the threads of a server share.
@@ -73,6 +77,7 @@ struct Shared {
     admission: Admission,
     /// Clients that have connected, admitted or not: by address alone.
     door: Admission,
+    screen: Screen,
     failures: AtomicUsize,
     served: AtomicUsize,
 }
@@ -91,14 +96,20 @@ pub fn serve(options: ServeOptions) -> Result<u8> {
     let listener = listen(&options.bind)?;
     let address =
         listener.local_addr().map_err(|source| Error::call(options.bind.to_string(), "getsockname", source, ""))?;
-    announce(&format!("serving on {address} with {}:{}\n", adapter.device.name, adapter.port.number));
+    let screen = Screen::new(options.progress);
+    begin(
+        &screen,
+        options.format,
+        &format!("serving on {address} with {}:{}", adapter.device.name, adapter.port.number),
+    );
     if options.token.is_none() && options.allow.is_empty() && !address.ip().is_loopback() {
-        eprintln!("lat-probe: anyone who reaches {address} is served; --allow and --token-file restrict it");
+        screen.say(&format!("anyone who reaches {address} is served; --allow and --token-file restrict it"));
     }
     drop(adapter);
     let shared = Arc::new(Shared {
         admission: Admission::new(options.max_clients, options.allow.clone(), options.token.clone()),
         door: Admission::new(options.max_clients.saturating_add(AT_THE_DOOR), options.allow.clone(), None),
+        screen,
         failures: AtomicUsize::new(0),
         served: AtomicUsize::new(0),
         options,
@@ -147,26 +158,26 @@ fn welcome_at_door(shared: &Arc<Shared>, stream: TcpStream, from: SocketAddr) {
     let place = match shared.door.admit(from.ip(), None) {
         Ok(place) => place,
         Err(reason) => {
-            eprintln!("lat-probe: {from}: not let in: {reason}");
+            shared.screen.say(&format!("{from}: not let in: {reason}"));
             return;
         }
     };
-    let shared = Arc::clone(shared);
+    let for_client = Arc::clone(shared);
     let spawned = std::thread::Builder::new().name("client".into()).spawn(move || {
-        let _place = place;
+        let (_place, shared) = (place, for_client);
         // A blocking stream from here on; every read has a deadline of its own.
         let outcome = stream
             .set_nonblocking(false)
             .map_err(|source| Error::call(from.to_string(), "fcntl", source, ""))
             .and_then(|()| client(&shared, stream, from));
         if let Err(error) = outcome {
-            eprintln!("lat-probe: client {from}: {error}");
+            shared.screen.say(&format!("client {from}: {error}"));
             shared.failures.fetch_add(1, Relaxed);
         }
         shared.served.fetch_add(1, Relaxed);
     });
     if let Err(error) = spawned {
-        eprintln!("lat-probe: {from}: no thread for this client: {error}");
+        shared.screen.say(&format!("{from}: no thread for this client: {error}"));
     }
 }
 
@@ -184,11 +195,12 @@ fn client(shared: &Shared, stream: TcpStream, from: SocketAddr) -> Result<()> {
             return Err(Error::peer(from, format!("refused: {reason}")));
         }
     };
-    let name = printable(hello.hostname.as_deref().unwrap_or("unknown host"));
+    let who = Who::new(from, hello.hostname.as_deref());
     let same_machine = hello.boot_id.is_some() && hello.boot_id == boot_id();
     let taken: CpuSet = same_machine.then_some(hello.cpu).into_iter().collect();
     let engine = EngineKind::Rdma(request.verb);
-    announce(&format!("client {from} ({name}): {engine}, {}\n", format_size(request.bs_bytes)));
+    let name = format!("{}: {engine}, {}", who.name(), format_size(request.bs_bytes));
+    begin(&shared.screen, shared.options.format, &name);
     let welcome = Welcome { version: env!("CARGO_PKG_VERSION").into(), hostname: hostname() };
     let (offered, remote) = asked.welcome(&welcome)?.endpoint::<EndpointInfo>()?;
     let opened = Adapter::open(&Sysfs::default(), &request.options, local_ip)
@@ -206,8 +218,12 @@ fn client(shared: &Shared, stream: TcpStream, from: SocketAddr) -> Result<()> {
         let answered = offered.answer(&endpoint.info())?;
         answered.carry(endpoint.connect(&remote))?.0
     };
-    let (done, verdict) = attend(shared, answered, &endpoint, &remote, &taken)?;
-    report(from, engine, &done, &verdict);
+    let (done, verdict) = attend(shared, answered, &endpoint, &remote, &taken, name)?;
+    let served = Served::new(who, engine, endpoint.request.bs_bytes, &done, &verdict);
+    shared.screen.print(&match shared.options.format {
+        Format::Text => served.text(),
+        Format::Json => served.json(),
+    });
     match (done.partial, verdict.problem) {
         (Some(reason), _) => Err(Error::peer(from, format!("its run is partial: {}", printable(&reason)))),
         (None, Some(problem)) => Err(Error::Verification(problem)),
@@ -222,6 +238,7 @@ fn attend(
     endpoint: &Endpoint,
     remote: &EndpointInfo,
     taken: &CpuSet,
+    name: String,
 ) -> Result<(Done, Verdict)> {
     let (session, responder) = session.carry(Responder::new(endpoint, remote))?;
     let cpus = Cpus::read();
@@ -230,16 +247,31 @@ fn attend(
     // The responder runs before the client may begin, so that no command waits for a thread to start.
     let ((serving, done), fault) = beside(responder, &watch, cpu, || {
         let (mut serving, _plan) = session.ready()?.run::<RunPlan>()?;
-        loop {
-            if let Event::Done(done) = serving.next::<Done>(HEARTBEAT_TIMEOUT)? {
-                settle(endpoint, done.issued.commands, &watch);
-                return Ok((serving, done));
-            }
-        }
+        let done = follow(&mut serving, shared.screen.live(name))?;
+        settle(endpoint, done.issued.commands, &watch);
+        Ok((serving, done))
     })?;
     let verdict = judge(endpoint, done.issued, fault, &watch);
     serving.verdict(&verdict)?;
     Ok((done, verdict))
+}
+
+/// Shows how far the client is, until it is done.
+fn follow(serving: &mut Serving, mut live: Live) -> Result<Done> {
+    loop {
+        match serving.next::<Done>(HEARTBEAT_TIMEOUT)? {
+            Event::Progress(progress) => live.show(&progress),
+            Event::Done(done) => return Ok(done),
+        }
+    }
+}
+
+/// What begins is told where stdout is for people; where it is for programs, they get what has finished.
+fn begin(screen: &Screen, format: Format, line: &str) {
+    match format {
+        Format::Text => screen.print(&format!("{line}\n")),
+        Format::Json => screen.say(line),
+    }
 }
 
 impl Shared {
@@ -257,21 +289,6 @@ impl Shared {
     }
 }
 
-fn report(from: SocketAddr, engine: EngineKind, done: &Done, verdict: &Verdict) {
-    let mut lines = format!("client {from}: {engine}, {} commands", done.summary.n);
-    if let Some(handled) = verdict.handled {
-        lines += &format!(", {handled} handled here");
-    }
-    lines += match verdict.verified {
-        Some(true) => ", data verified\n",
-        Some(false) => ", DATA WRONG\n",
-        None => "\n",
-    };
-    announce(&(lines + &text::table(&[("latency", Some(&done.summary))])));
-}
-
-/// One write, so that the lines of two clients do not mix. A reader who has left does not end the service.
-fn announce(lines: &str) {
-    let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(lines.as_bytes()).and_then(|()| stdout.flush());
-}
+#[cfg(test)]
+#[path = "serve_tests.rs"]
+mod tests;

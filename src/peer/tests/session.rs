@@ -11,7 +11,7 @@ use super::{LONG, SHORT, against, connected};
 use crate::{
     error::{Error, Result},
     peer::{
-        Client, Event, Running, Server, Serving,
+        Client, Event, Progress, Running, Server, Serving,
         client::{Greeted, Paired},
         server::Welcomed,
         session::Session,
@@ -59,12 +59,16 @@ fn serving_server(stream: TcpStream, timeout: Duration) -> Result<Serving> {
     Ok(offered.answer(&endpoint(2))?.ready()?.run::<String>()?.0)
 }
 
+fn at(done: u64, total: u64) -> Progress {
+    Progress { done, total: Some(total), ..Progress::default() }
+}
+
 /// Takes events until the summary, and counts the heartbeats.
 fn serve_to_the_end(mut serving: Serving) -> Result<(u64, u64)> {
     let mut heartbeats = 0;
     loop {
         match serving.next::<u64>(LONG)? {
-            Event::Progress { .. } => heartbeats += 1,
+            Event::Progress(_) => heartbeats += 1,
             Event::Done(summary) => {
                 serving.verdict(&(summary + 1))?;
                 return Ok((heartbeats, summary));
@@ -92,11 +96,12 @@ fn a_whole_session_carries_every_payload_both_ways() {
         let running = paired.ready().unwrap().run(&"the plan").unwrap();
         thread::scope(|scope| {
             // The monitor shares the session with the thread that measures.
-            let monitor = scope
-                .spawn(|| (0..3).try_for_each(|done| running.peer_alive().and_then(|()| running.progress(done, 3))));
+            let monitor = scope.spawn(|| {
+                (0..3).try_for_each(|done| running.peer_alive().and_then(|()| running.progress(&at(done, 3))))
+            });
             monitor.join().unwrap().unwrap();
         });
-        running.progress(3, None).unwrap();
+        running.progress(&Progress { done: 3, ..Progress::default() }).unwrap();
         assert_eq!(running.done::<u64>(&41u64, LONG).unwrap(), 42);
         let served = server.join().unwrap().unwrap();
         assert_eq!(served, (hello(), endpoint(1), "the plan".to_string(), (4, 41)));
@@ -106,8 +111,9 @@ fn a_whole_session_carries_every_payload_both_ways() {
 #[test]
 fn progress_says_how_far_of_what() {
     let (near, server) = against(|far| serving_server(far, LONG).unwrap().next::<u64>(LONG).unwrap());
-    running_client(near, LONG).unwrap().progress(7, 9).unwrap();
-    assert_eq!(server.join().unwrap(), Event::Progress { done: 7, total: Some(9) });
+    let sent = Progress { elapsed_ns: Some(5), limit_ns: Some(u64::MAX), ops_per_s: Some(0.5), ..at(7, 9) };
+    running_client(near, LONG).unwrap().progress(&sent).unwrap();
+    assert_eq!(server.join().unwrap(), Event::Progress(sent));
 }
 
 #[test]
@@ -159,7 +165,7 @@ fn a_step_that_fails_at_one_end_fails_with_the_same_reason_at_the_other() {
 fn a_client_that_vanishes_in_a_run_is_noticed_at_once() {
     let (near, server) = against(|far| serve_to_the_end(serving_server(far, LONG).unwrap()));
     let running = running_client(near, LONG).unwrap();
-    running.progress(1, 2).unwrap();
+    running.progress(&at(1, 2)).unwrap();
     let start = Instant::now();
     drop(running);
     let message = server.join().unwrap().unwrap_err().to_string();
@@ -185,7 +191,7 @@ fn a_server_that_vanishes_in_a_run_is_seen_without_waiting() {
     let message = running.peer_alive().unwrap_err().to_string();
     assert_eq!(message, "peer host-b: it closed the connection in step run");
     assert_eq!(running.peer_alive().unwrap_err().to_string(), message);
-    assert_eq!(running.progress(1, 2).unwrap_err().to_string(), message);
+    assert_eq!(running.progress(&at(1, 2)).unwrap_err().to_string(), message);
 }
 
 #[test]
@@ -216,7 +222,7 @@ fn a_reason_is_found_even_when_the_connection_is_already_gone() {
     server.join().unwrap();
     let failure = (0..100).find_map(|done| {
         thread::sleep(Duration::from_millis(5));
-        running.progress(done, None).err()
+        running.progress(&at(done, 100)).err()
     });
     assert_eq!(failure.unwrap().to_string(), "peer host-b: clock: drift");
 }
