@@ -9,7 +9,7 @@ use std::{
 use regex::Regex;
 
 /// Every kind of line that a report may have. A script that reads fio's by one of these reads ours by it.
-const KINDS: [(&str, &str); 20] = [
+const KINDS: [(&str, &str); 21] = [
     (
         "job",
         r"^(\S+): \(g=(\d+)\): rw=(\w+), bs=\(R\) [\d.]+[KMG]?i?B-\S+, \(W\) \S+, \(T\) \S+, ioengine=(\S+), iodepth=(\d+)$",
@@ -27,6 +27,7 @@ const KINDS: [(&str, &str); 20] = [
         "range",
         r"^    (slat|clat| lat) \((nsec|usec|msec)\): min=([\d.]+k?), max=([\d.]+[kM]?), avg=([ \d]+\.\d\d), stdev=([ \d]+\.\d\d)$",
     ),
+    ("description", r"^  Description  : \[(.*)\]$"),
     ("percentiles", r"^    (clat|lat) percentiles \((nsec|usec|msec)\):$"),
     ("grid", r"^     \|( [ \d]{2}\d?\.\d\dth=\[ *\d+\],?)+$"),
     (
@@ -77,7 +78,7 @@ fn lat_probe(arguments: &str, target: &Path) -> String {
 fn fio(rw: &str, target: &Path) -> Option<String> {
     let mut command = Command::new("fio");
     command.args(["--name=probe", "--ioengine=psync", "--bs=4k", "--time_based", "--runtime=2"]);
-    command.args(["--clat_percentiles=1", "--lat_percentiles=1", "--allow_file_create=0"]);
+    command.args(["--clat_percentiles=1", "--lat_percentiles=1", "--allow_file_create=0", "--description=x"]);
     command.arg(format!("--rw={rw}")).arg(format!("--filename={}", target.display()));
     match command.stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => Some(String::from_utf8(output.stdout).unwrap()),
@@ -98,11 +99,14 @@ fn file() -> tempfile::NamedTempFile {
 #[test]
 fn every_line_has_a_kind_or_is_a_note() {
     let report = lat_probe("--engine psync --buffered --rw randread --bs 4k --count 5000 --phases", file().path());
+    let two = lat_probe("--engine psync --buffered --bs 4k,8k --count 500 --label two", file().path());
+    assert_eq!(captured(&two, "description"), ["two"]);
+    let report = report + &two;
     for (line, kind) in report.lines().zip(kinds(&report)) {
         assert!(kind.is_some() || line.is_empty() || line.starts_with("note: "), "{line}\n{report}");
     }
     // The millisecond classes need a slow device.
-    for (kind, _) in KINDS.into_iter().filter(|(kind, _)| !kind.starts_with("classes")) {
+    for (kind, _) in KINDS.into_iter().filter(|(kind, _)| !kind.starts_with("classes") && *kind != "description") {
         assert!(kinds(&report).contains(&Some(kind)), "{kind}:\n{report}");
     }
     assert!(kinds(&report).into_iter().flatten().any(|kind| kind.starts_with("classes")), "{report}");
@@ -114,7 +118,7 @@ fn fios_own_report_is_read_by_the_same_expressions() {
     for rw in ["randread", "write"] {
         let Some(theirs) = fio(rw, file.path()) else { return };
         let allow = if rw == "write" { format!("--allow-write {}", file.path().display()) } else { String::new() };
-        let options = format!("--engine psync --buffered --rw {rw} --bs 4k --count 5000 --phases {allow}");
+        let options = format!("--engine psync --buffered --rw {rw} --bs 4k,8k --count 5000 --phases --label x {allow}");
         let ours = lat_probe(&options, file.path());
         let known = kinds(&theirs);
         for kind in kinds(&ours).into_iter().flatten() {

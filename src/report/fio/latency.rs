@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use super::number;
-use crate::stats::{Histogram, Percentiles, Summary};
+use crate::stats::{Bucket, Histogram, Percentiles, Summary};
 
 /// Entries of a line of classes.
 const CLASSES_A_LINE: usize = 5;
@@ -76,8 +76,8 @@ pub(super) fn percentiles(text: &mut String, name: &str, percentiles: &Percentil
 /// Shares of the samples by class: `lat (usec)   : 50=46.83%, 100=52.71%`. Class 50 has what is below 50 and not in the class
 /// before.
 ///
-/// A bucket of the histogram across the end of a class counts where the bucket begins. Below 2048 ns there is none, since
-/// buckets are 1 ns wide there; elsewhere a class may end up to 1/1024 later than its name says.
+/// A bucket of the histogram across the end of a class counts where the bucket's middle is. Below 2048 ns there is none, since
+/// buckets are 1 ns wide there; elsewhere a class may end up to 1/2048 earlier or later than its name says.
 pub(super) fn classes(text: &mut String, histogram: &Histogram) -> fmt::Result {
     let total: u64 = histogram.buckets.iter().fold(0, |sum, bucket| sum.saturating_add(bucket.count));
     for (unit, factor, coarsest) in [("nsec", 1, false), ("usec", 1_000, false), ("msec", 1_000_000, true)] {
@@ -89,7 +89,7 @@ pub(super) fn classes(text: &mut String, histogram: &Histogram) -> fmt::Result {
         }
         let mut shown = Vec::new();
         for (name, end) in ends {
-            let inside = histogram.buckets.iter().filter(|bucket| (from..end).contains(&bucket.lower_ns));
+            let inside = histogram.buckets.iter().filter(|bucket| (from..end).contains(&middle(bucket)));
             let count: u64 = inside.fold(0, |sum, bucket| sum.saturating_add(bucket.count));
             from = end;
             if count > 0 {
@@ -102,6 +102,10 @@ pub(super) fn classes(text: &mut String, histogram: &Histogram) -> fmt::Result {
         }
     }
     Ok(())
+}
+
+fn middle(bucket: &Bucket) -> u64 {
+    bucket.lower_ns + bucket.upper_ns.saturating_sub(bucket.lower_ns) / 2
 }
 
 #[cfg(test)]
@@ -172,11 +176,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_across_the_end_of_a_class_counts_where_it_begins() {
-        // The bucket of 250 µs begins at 249,984 ns.
+    fn a_bucket_across_the_end_of_a_class_counts_where_its_middle_is() {
+        // Its end is in the lower half.
         let bucket = histogram(&[250_000], 1.0).buckets[0];
-        assert!(bucket.lower_ns < 250_000 && bucket.upper_ns > 250_000, "{bucket:?}");
-        assert_eq!(text(|text| classes(text, &histogram(&[250_000], 1.0))), "  lat (usec)   : 250=100.00%\n");
+        assert_eq!((bucket.lower_ns, bucket.upper_ns), (249_984, 250_112));
+        assert_eq!(text(|text| classes(text, &histogram(&[249_990], 1.0))), "  lat (usec)   : 500=100.00%\n");
+        assert_eq!(text(|text| classes(text, &histogram(&[249_980], 1.0))), "  lat (usec)   : 250=100.00%\n");
     }
 
     #[test]

@@ -25,7 +25,7 @@ use self::number::Step::{Binary, Thousand};
 use super::result::{Config, EndedBy, Point, RunResult, Verified};
 use crate::{
     engine::{BlockGranted, Convention, EngineKind, block::options::WaitsIn},
-    units::format_ns,
+    units::{format_bytes, format_ns},
 };
 
 /// fio's numbers are errnos. A failure here has a reason in words and not always a number, so it gets the most general one.
@@ -54,6 +54,9 @@ fn write_report(text: &mut String, result: &RunResult, pid: u32) -> fmt::Result 
             None => write!(text, "err={:2}", 0)?,
         }
         writeln!(text, ": pid={pid}: {date}")?;
+        if let Some(label) = result.label.as_deref().filter(|_| result.points.len() > 1) {
+            writeln!(text, "  Description  : [{}]", in_a_line(label))?;
+        }
         write_point(text, point)?;
     }
     for (group, point) in result.points.iter().enumerate() {
@@ -62,9 +65,14 @@ fn write_report(text: &mut String, result: &RunResult, pid: u32) -> fmt::Result 
     write_notes(text, result)
 }
 
-/// The name of a job: the run's label, or else the engine.
+/// The name of a job: the run's label, or else the engine. Several jobs are told apart by engine and size.
 fn name(result: &RunResult, point: &Point) -> String {
-    result.label.as_deref().map_or_else(|| point.config.engine.name().into(), in_a_line)
+    let engine = point.config.engine.name();
+    match (&result.points[..], result.label.as_deref(), point.config.bs_bytes) {
+        ([_], Some(label), _) => in_a_line(label),
+        ([_], None, _) | (_, _, None) => engine.into(),
+        (_, _, Some(bytes)) => format!("{engine}-{}", format_bytes(bytes)),
+    }
 }
 
 /// Text from elsewhere, so that it cannot begin a line of its own.

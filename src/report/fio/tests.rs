@@ -102,8 +102,13 @@ fn a_direction_is_where_the_payload_goes() {
 fn each_point_is_a_job_in_a_group_of_its_own() {
     let mut result = example::result();
     result.points.extend(example::result().points);
+    result.points[1].config.bs_bytes = Some(512);
     let text = render(&result, 1);
-    assert!(text.contains("(groupid=0, jobs=1)") && text.contains("(groupid=1, jobs=1)"), "{text}");
+    // Names are told apart, and the label is what fio calls a description.
+    for (name, group) in [("psync-4k", 0), ("psync-512", 1)] {
+        assert!(text.contains(&format!("\n{name}: (groupid={group}, jobs=1): err= 0: pid=1: ")), "{text}");
+    }
+    assert_eq!(text.matches("\n  Description  : [before]\n").count(), 2, "{text}");
     assert!(text.contains("\nRun status group 1 (all jobs):\n"), "{text}");
 }
 
