@@ -6,7 +6,7 @@ use std::{error::Error, fs, hint::black_box, path::Path, time::Instant};
 use lat_probe::{
     engine::Null,
     host::{CpuSet, Cpus, cpu},
-    measure::{Control, End, Limits, Taken, run},
+    measure::{Control, End, Limits, Taken, Way, run},
     timing::{Counter, MonotonicRaw, Sample, Tsc, filled, tsc},
 };
 use serde_json::json;
@@ -40,8 +40,8 @@ fn bare<C: Counter>(samples: &mut [Sample]) {
 
 #[inline(never)]
 fn harness<C: Counter>(samples: &mut [Sample]) -> Result<(), String> {
-    match run::<_, C, _>(&mut Null, samples, Limits::default(), &Control::default()) {
-        Taken { samples: COMMANDS, end: End::Count, .. } => Ok(()),
+    match run::<_, C, _>(&mut Null, &mut Way::Single, &mut &mut samples[..], Limits::default(), &Control::default()) {
+        Taken { samples, end: End::Count, .. } if samples == COMMANDS as u64 => Ok(()),
         other => Err(format!("the harness ended early: {other:?}")),
     }
 }

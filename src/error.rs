@@ -75,6 +75,10 @@ pub enum Error {
         seconds: u64,
     },
 
+    /// Another job of the same point failed, so that this one was stopped. Exit code 1.
+    #[error("it was stopped, since another job of the point failed")]
+    Together,
+
     /// The bytes that arrived are not the bytes that were sent. Exit code 1.
     #[error("verification failed: {0}")]
     Verification(String),

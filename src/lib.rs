@@ -1,4 +1,4 @@
-//! lat-probe measures the latency of one command at a time on kernel-bypass and kernel I/O paths.
+//! lat-probe measures the latency of single commands on kernel-bypass and kernel I/O paths, one at a time or among others.
 //!
 //! The layers point one way; a file names only its own folder and lower layers (`tests/layers.rs` checks it):
 //!

@@ -10,9 +10,9 @@ use std::{
 };
 
 use lat_probe::{
-    engine::{Done, Engine, Fault, Null, Spin},
-    measure::{Control, End, Limits, Stamped, run, single},
-    timing::{Counter, MonotonicRaw, PhasedSample, Sample, Source, Tsc, filled, tsc},
+    engine::{Arrivals, Done, Engine, Fault, Null, NullQueue, Spin},
+    measure::{AtOnce, Control, End, Limits, Stamped, Timetable, Way, Window, run, single},
+    timing::{Counter, MonotonicRaw, PacedSample, PhasedSample, Sample, Source, Tsc, filled, tsc},
 };
 
 struct Counting;
@@ -70,8 +70,8 @@ fn assert_allocates_nothing<E: Engine, C: Counter, S: Stamped>(name: &str, mut e
     let limits = Limits { warmup: 1000, duration: Some(Duration::from_secs(60)), ..Limits::default() };
     let mut outcome = (0, None);
     let in_run = calls_of(|| {
-        let taken = run::<E, C, S>(&mut engine, &mut samples, limits, &control);
-        outcome = (taken.samples, Some(taken.end));
+        let taken = run::<E, C, S>(&mut engine, &mut Way::Single, &mut &mut samples[..], limits, &control);
+        outcome = (taken.samples as usize, Some(taken.end));
     });
     assert_eq!(outcome, (COMMANDS, Some(End::Count)), "{name}");
     let mut done = 0;
@@ -80,7 +80,26 @@ fn assert_allocates_nothing<E: Engine, C: Counter, S: Stamped>(name: &str, mut e
     assert_eq!((in_run, in_single), (0, 0), "{name}: calls to the allocator in `run` and in `single`");
 }
 
+/// A window of commands, with everything that it counts.
+fn assert_window_allocates_nothing<C: Counter, S: Stamped>(name: &str, pace: S::Pace) {
+    let mut way = Way::Window(Box::new(Window::<S>::new(64, pace)));
+    let mut samples = filled::<S>(COMMANDS);
+    let limits = Limits { warmup: 1000, count: Some(COMMANDS as u64), ..Limits::default() };
+    let (mut engine, control) = (NullQueue::new(64), Control::default());
+    let mut outcome = (0, None);
+    let calls = calls_of(|| {
+        let taken = run::<_, C, S>(&mut engine, &mut way, &mut &mut samples[..], limits, &control);
+        outcome = (taken.samples as usize, Some(taken.end));
+    });
+    assert_eq!(outcome, (COMMANDS, Some(End::Count)), "{name}");
+    assert_eq!(calls, 0, "{name}: calls to the allocator");
+}
+
 fn assert_both_engines<C: Counter>(clock: &str) {
+    assert_window_allocates_nothing::<C, Sample>(&format!("window, {clock}"), AtOnce);
+    assert_window_allocates_nothing::<C, PhasedSample>(&format!("window, {clock}, phases"), AtOnce);
+    let pace = Timetable::new(10.0, Arrivals::Poisson, 1);
+    assert_window_allocates_nothing::<C, PacedSample>(&format!("window, {clock}, paced"), pace);
     let spin = || Spin::<C>::new(Duration::from_nanos(100), 1.0);
     assert_allocates_nothing::<_, C, Sample>(&format!("null, {clock}"), Null);
     assert_allocates_nothing::<_, C, PhasedSample>(&format!("null, {clock}, phases"), Null);
@@ -114,8 +133,8 @@ impl Engine for Allocating {
         drop(std::hint::black_box(Box::new(7u64)));
         Ok(())
     }
-    fn poll(&mut self, done: &mut Done) -> Result<(), Fault> {
-        done.complete();
+    fn poll<D: Done>(&mut self, done: &mut D) -> Result<(), Fault> {
+        done.complete(0, Ok(()));
         Ok(())
     }
 }
@@ -125,7 +144,13 @@ fn an_engine_that_allocates_would_be_caught() {
     let mut samples = filled::<Sample>(10);
     let limits = Limits { warmup: 5, ..Limits::default() };
     let calls = calls_of(|| {
-        run::<_, MonotonicRaw, _>(&mut Allocating, &mut samples, limits, &Control::default());
+        run::<_, MonotonicRaw, _>(
+            &mut Allocating,
+            &mut Way::Single,
+            &mut &mut samples[..],
+            limits,
+            &Control::default(),
+        );
     });
     assert_eq!(calls, 2 * 15, "an allocation and a release for each command");
 }

@@ -80,10 +80,11 @@ fn a_logout_from_an_srp_target_ends_the_run() {
         return;
     }
     let log_out = "for port in /sys/class/srp_remote_ports/port-*; do echo 1 > $port/delete; done";
+    // The target may still be closing the old session when the initiator has none any more, and refuses the login then.
     let log_in = "
         logged_out() { ! ls /sys/class/srp_remote_ports/port-* > /dev/null 2>&1; }
         wait_for logged_out
-        sh /dev/lab/srp-login
+        wait_for sh /dev/lab/srp-login
         wait_for publish_scsi srp ib_srp 0
         wait_for publish_scsi srp-4k ib_srp 1";
     for options in ["sg --target /dev/lab/srp-sg", "libaio --target /dev/lab/srp-disk"] {

@@ -9,7 +9,7 @@ use std::{fs, os::unix::fs::FileExt};
 use lab::{measure, point, warns};
 use lat_probe::{
     engine::{
-        Completion, Done, Engine, Null, RdmaOptions, Verb,
+        Completion, Engine, Null, One, RdmaOptions, Verb,
         block::{Subject, offsets::Offsets, setup, sync::Psync},
         rdma::{
             adapter::Adapter,
@@ -20,7 +20,7 @@ use lat_probe::{
         },
     },
     host::Sysfs,
-    measure::{Control, End, Limits, run},
+    measure::{Control, End, Limits, Way, run},
     timing::{Calibration, ClockChoice, Counter, Sample, Tsc, filled},
 };
 
@@ -76,8 +76,8 @@ fn by_hand<E: Engine>(engine: &mut E, samples: &mut [Sample]) {
         engine.prepare(0).unwrap();
         let start = Tsc::start();
         engine.submit(0).unwrap();
-        let mut done = Done::default();
-        while !done.any() {
+        let mut done = One::default();
+        while done.outcome().is_none() {
             engine.poll(&mut done).unwrap();
         }
         let stop = Tsc::stop();
@@ -87,8 +87,9 @@ fn by_hand<E: Engine>(engine: &mut E, samples: &mut [Sample]) {
 
 /// The same commands through the harness.
 fn by_harness<E: Engine>(engine: &mut E, samples: &mut [Sample]) {
-    let taken = run::<E, Tsc, _>(engine, samples, Limits::default(), &Control::default());
-    assert_eq!((taken.samples, taken.end), (COMMANDS, End::Count));
+    let taken =
+        run::<E, Tsc, _>(engine, &mut Way::Single, &mut &mut samples[..], Limits::default(), &Control::default());
+    assert_eq!((taken.samples as usize, taken.end), (COMMANDS, End::Count));
 }
 
 /// Reads of a file in memory as the standard library makes them.
@@ -106,7 +107,7 @@ fn read_by_hand(file: &fs::File, buffer: &mut [u8], samples: &mut [Sample]) {
 fn psync(file: &fs::File) -> Psync<false> {
     let subject =
         Subject { path: String::new(), command: "pread".into(), bytes: 512, size_hint: String::new(), device: None };
-    let buffer = setup::buffer(512, false, None).unwrap();
+    let buffer = setup::buffer(512, 1, false, None).unwrap();
     Psync::new(file.try_clone().unwrap(), buffer, Offsets::new(0, 512, 512, None), subject)
 }
 
@@ -114,7 +115,7 @@ fn psync(file: &fs::File) -> Psync<false> {
 fn endpoint(role: Role) -> Endpoint {
     let options = RdmaOptions::default();
     let adapter = Adapter::open(&Sysfs::default(), &options, None).unwrap();
-    let request = Request { verb: Verb::Read, bs_bytes: 8, completion: Completion::Poll, options, seed: 1 };
+    let request = Request { verb: Verb::Read, bs_bytes: 8, depth: 1, completion: Completion::Poll, options, seed: 1 };
     Endpoint::create(adapter, request, role).unwrap()
 }
 

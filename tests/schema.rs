@@ -50,6 +50,32 @@ fn a_run_of_null_is_valid() {
 }
 
 #[test]
+fn a_window_of_jobs_by_a_timetable_is_valid_and_a_sweep_of_them_too() {
+    let result = measured("--engine null --qd 4 --jobs 2 --per-job --rate 20000 --arrivals poisson --count 500");
+    assert_valid(&result);
+    let point = &result["points"][0];
+    assert_eq!((&point["latency_ns"]["n"], &point["response_ns"]["n"]), (&json!(1000), &json!(1000)));
+    assert_eq!(point["per_job"].as_array().unwrap().len(), 2);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sweep.json");
+    let result = measured(&format!("--engine null --qd 1,2,64 --count 100 --output {}", file.display()));
+    assert_valid(&result);
+    assert_eq!((&result["sweep"]["complete"], result["points"].as_array().unwrap().len()), (&json!(true), 3));
+}
+
+#[test]
+fn a_run_too_long_to_keep_is_valid_and_counts_every_command() {
+    // 8 × 8.4 million are more than the samples that are kept.
+    let result = measured("--engine null --jobs 8 --count 8400000 --duration 300ms");
+    assert_valid(&result);
+    let point = &result["points"][0];
+    let counted: u64 = point["histogram"]["buckets"].as_array().unwrap().iter().map(|b| b[2].as_u64().unwrap()).sum();
+    assert_eq!(point["latency_ns"]["n"], counted);
+    // A digest and three pieces of samples for each job.
+    assert!(point["memory"]["sample_bytes"].as_u64().unwrap() < 8 * 25_000_000, "{}", point["memory"]);
+}
+
+#[test]
 fn a_run_with_phases_is_valid_and_has_both() {
     let result = measured("--engine spin --delay 2us --count 500 --warmup 0 --phases");
     assert_valid(&result);
@@ -163,7 +189,8 @@ fn a_wrong_value_is_a_fault() {
         ("/points/0/config/rdma/mtu_bytes", json!(1500)),
         ("/points/0/config/rdma/service_level", json!(16)),
         ("/points/0/convention", json!("one-way")),
-        ("/points/0/loop", json!("open")),
+        ("/points/0/loop", json!("ajar")),
+        ("/points/0/depth", json!({ "outstanding": [] })),
         ("/points/0/histogram/buckets/0", json!([1, 2])),
         ("/points/0/verified", json!(true)),
         ("/points/0/errors", json!({ "failed_commands": "1" })),

@@ -4,10 +4,14 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::{ab::AbArgs, compare::CompareArgs};
+use super::{
+    ab::AbArgs,
+    compare::CompareArgs,
+    values::{Sizes, parse_engine, parse_meta, parse_peer, parse_sizes},
+};
 use crate::{
     engine::EngineKind,
-    peer::{Cidr, DEFAULT_PORT, PeerAddress},
+    peer::{Cidr, PeerAddress},
     units::{parse_bytes, parse_count, parse_duration},
 };
 
@@ -21,6 +25,9 @@ use crate::{
 pub(super) struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// Go on with a list of points that was interrupted: those in the file of --output are not measured again
+    #[arg(long, requires = "output")]
+    pub resume: bool,
     #[command(flatten)]
     pub measure: MeasureArgs,
 }
@@ -39,7 +46,7 @@ pub(super) enum Command {
     Ab(Box<AbArgs>),
     /// Compare finished results, side against side, with a verdict
     Compare(CompareArgs),
-    /// Carry out the measurements of a probe file
+    /// Carry out the measurements of a probe file, or the jobs of a fio file
     Run(Box<RunArgs>),
     /// Write the pattern that --verify expects
     Fill(FillArgs),
@@ -71,9 +78,18 @@ pub(super) struct CalibrateArgs {
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(super) struct RunArgs {
-    /// The probe file; options behind it take the place of its own
+    /// The probe file, or a job file of fio; options behind it take the place of its own
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    /// The one job of a fio file to carry out
+    #[arg(long, value_name = "NAME")]
+    pub section: Option<String>,
+    /// Only print the commands that the file became, with notes
+    #[arg(long)]
+    pub explain: bool,
+    /// Go on with measurements that were interrupted: points in the file of --output are not measured again
+    #[arg(long, requires = "output")]
+    pub resume: bool,
     #[command(flatten)]
     pub measure: MeasureArgs,
 }
@@ -101,21 +117,39 @@ pub(super) struct MeasureArgs {
     /// What to measure; `lat-probe engines` lists them
     #[arg(long, value_name = "NAME", value_parser = parse_engine)]
     pub engine: Option<EngineKind>,
-    /// Outstanding commands; this version measures one at a time
-    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count)]
-    pub qd: u64,
-    /// Payload bytes of a command; a comma list measures one point each [default: 8, 4k for block engines]
+    /// Outstanding commands of each job; comma lists here and below measure one point for each combination [default: 1]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_count)]
+    pub qd: Vec<u64>,
+    /// Payload bytes of a command [default: 8, 4k for block engines]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_bytes)]
     pub bs: Vec<u64>,
-    /// Commands to measure [default: 100000, or as many as --duration allows]
+    /// Payload bytes from one to another, each so many times or so much more than the one before: 2..8m:*2, 4k..64k:+4k
+    #[arg(long, value_name = "RANGE", value_parser = parse_sizes, conflicts_with = "bs")]
+    pub sizes: Option<Sizes>,
+    /// Threads that measure, each with its own queue pair, ring or file [default: 1]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_count)]
+    pub jobs: Vec<u64>,
+    /// Show each job by itself as well
+    #[arg(long)]
+    pub per_job: bool,
+    /// Commands per second of each job, issued by the clock whether others have completed or not [default: as many as complete]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_count)]
+    pub rate: Vec<u64>,
+    /// Times between the commands of --rate: all the same, or exponential [default: fixed]
+    #[arg(long, value_enum)]
+    pub arrivals: Option<ArrivalsArg>,
+    /// Commands to measure in each job [default: 100000, or as many as --duration allows]
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub count: Option<u64>,
     /// Time to measure; the first limit reached ends the run
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
-    /// Commands to issue and discard first
-    #[arg(long, value_name = "N", default_value = "1000", value_parser = parse_count)]
-    pub warmup: u64,
+    /// Commands of each job to issue and discard first [default: 1000, or twice the depth if that is more]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub warmup: Option<u64>,
+    /// Time to go on with that at least
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub warmup_time: Option<Duration>,
     /// Busy-poll or sleep for completions
     #[arg(long, value_enum, default_value_t = CompletionArg::Poll)]
     pub completion: CompletionArg,
@@ -131,9 +165,9 @@ pub(super) struct MeasureArgs {
     /// The wait of the spin engine [default: 10us]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub delay: Option<Duration>,
-    /// CPU to measure on [default: near the device, isolated if there is one]
-    #[arg(long, value_name = "N", value_parser = parse_count)]
-    pub cpu: Option<u64>,
+    /// CPUs to measure on, for the jobs in turn [default: near the device, isolated if there are any]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_count)]
+    pub cpu: Vec<u64>,
     /// CPU of the responder thread of a loopback
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub peer_cpu: Option<u64>,
@@ -236,6 +270,9 @@ pub(super) struct RdmaArgs {
     /// Outstanding READs and atomics [default: what both ends can do]
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub read_depth: Option<u64>,
+    /// Let only every Nth command report its completion; the others are seen with it [default: 1]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub signal_every: Option<u64>,
     /// Local ACK timeout code, 0 to 31: 4.096 µs · 2^N [default: 14]
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub qp_timeout: Option<u64>,
@@ -301,6 +338,9 @@ pub(super) struct ServeArgs {
     /// Largest payload of one command: bounds the buffer of a client
     #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = parse_bytes)]
     pub max_size: u64,
+    /// Most commands that a client may have outstanding: bounds the receives that are kept for it
+    #[arg(long, value_name = "N", default_value = "32768", value_parser = parse_count)]
+    pub max_depth: u64,
     #[command(flatten)]
     pub device: DeviceArgs,
     /// CPU of the responders
@@ -315,6 +355,12 @@ pub(super) struct ServeArgs {
     /// Draw the progress of clients on a terminal
     #[arg(long, value_enum, default_value_t = ProgressArg::Auto)]
     pub progress: ProgressArg,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ArrivalsArg {
+    Fixed,
+    Poisson,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -371,23 +417,4 @@ pub(super) enum ResultFormatArg {
 pub(super) enum ProgressArg {
     Auto,
     Never,
-}
-
-pub(super) fn engine_names() -> String {
-    EngineKind::ALL.map(EngineKind::name).join(", ")
-}
-
-fn parse_engine(text: &str) -> std::result::Result<EngineKind, String> {
-    EngineKind::from_name(text).ok_or_else(|| format!("there is no such engine (there are: {})", engine_names()))
-}
-
-fn parse_peer(text: &str) -> std::result::Result<PeerAddress, String> {
-    PeerAddress::parse(text, DEFAULT_PORT)
-}
-
-fn parse_meta(text: &str) -> std::result::Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
-        _ => Err("expected KEY=VALUE".into()),
-    }
 }

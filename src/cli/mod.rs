@@ -3,22 +3,23 @@
 mod ab;
 mod args;
 mod compare;
+mod explain;
 mod probe;
 mod spec;
+mod values;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{self, Write},
-    path::Path,
     process::ExitCode,
 };
 
-use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 
 use crate::{
     error::{Error, Result},
     host::Sysfs,
-    probe::{Plan, ProbeFile},
+    probe::Plan,
     run::{self, Calibrate, Fill, Format, Outcome, Reporting, ResultFormat, check},
 };
 
@@ -26,6 +27,7 @@ use ab::AbArgs;
 use args::{
     CalibrateArgs, Cli, Command, FillArgs, FormatArg, OutputArgs, ProgressArg, ResultFormatArg, RunArgs, ServeArgs,
 };
+use probe::{File, Step};
 use spec::spec;
 
 /// Runs the program on the process's arguments.
@@ -48,7 +50,7 @@ fn fail(error: &Error) -> ExitCode {
 fn dispatch(cli: Cli, matches: &ArgMatches) -> Result<u8> {
     match cli.command {
         None => {
-            let reporting = reporting(&cli.measure.output);
+            let reporting = Reporting { resume: cli.resume, ..reporting(&cli.measure.output) };
             measure(&[Plan::check(spec(cli.measure)?)?], &reporting)
         }
         Some(Command::Run(arguments)) => match matches.subcommand() {
@@ -71,30 +73,55 @@ fn dispatch(cli: Cli, matches: &ArgMatches) -> Result<u8> {
     }
 }
 
-/// Carries out a probe file.
+/// Carries out a probe file, or a job file of fio.
 fn run_file(arguments: &RunArgs, matches: &ArgMatches) -> Result<u8> {
-    let (file, plans) = plans_of_file(&arguments.file, matches)?;
-    let mut reporting = reporting(&arguments.measure.output);
+    let file = File::read(&arguments.file, arguments.section.as_deref(), matches)?;
+    if arguments.explain {
+        return print(&file.explain()).map(|()| 0);
+    }
+    let servers = file.servers();
+    let plans = if servers.is_empty() { file.plans()? } else { Vec::new() };
+    say_notes(&file);
+    if !servers.is_empty() {
+        return serve_in_turn(&servers);
+    }
+    let mut reporting = Reporting { resume: arguments.resume, ..reporting(&arguments.measure.output) };
     reporting.label.get_or_insert_with(|| file.title.clone());
-    measure(&plans, &reporting).inspect_err(|error| say_needs(&arguments.file, &file, error))
+    measure(&plans, &reporting).inspect_err(|error| say_needs(&file, error))
 }
 
-/// The plans of a probe file, each error with the measurement that it is of.
-fn plans_of_file(path: &Path, matches: &ArgMatches) -> Result<(ProbeFile, Vec<Plan>)> {
-    let (file, measurements) = probe::measurements(path, matches)?;
-    let named = |index: usize, error: Error| match error {
-        Error::Usage(why) => Error::Usage(format!("{}: measurement {}: {why}", path.display(), index + 1)),
-        error => error,
-    };
-    let plan = |(index, measurement)| spec(measurement).and_then(Plan::check).map_err(|error| named(index, error));
-    let plans = measurements.into_iter().enumerate().map(plan).collect::<Result<Vec<_>>>()?;
-    Ok((file, plans))
+/// Serves one client for each step; the first failure ends it.
+fn serve_in_turn(steps: &[&Step]) -> Result<u8> {
+    for step in steps {
+        let words = ["lat-probe".into()].into_iter().chain(explain::command(step));
+        let code = match Cli::try_parse_from(words).map(|cli| cli.command) {
+            Ok(Some(Command::Serve(arguments))) => serve(arguments)?,
+            Ok(_) => 0, // The words are those of a server.
+            Err(error) => return Err(Error::Usage(format!("{}: {error}", step.from))),
+        };
+        if code != 0 {
+            return Ok(code);
+        }
+    }
+    Ok(0)
+}
+
+/// What is not as a file has it, each remark once: jobs often differ in the same way.
+fn say_notes(file: &File) {
+    let mut said = BTreeSet::new();
+    for note in file.steps.iter().flat_map(|step| &step.notes) {
+        // Behind the place.
+        if !said.insert(note.split_once(": ").map_or(note.as_str(), |(_, text)| text)) {
+            continue;
+        }
+        let _ = writeln!(io::stderr(), "lat-probe: {note}"); // As in `fail`.
+    }
 }
 
 /// What the measurements of a file need is said where one of them could not begin.
-fn say_needs(path: &Path, file: &ProbeFile, error: &Error) {
+fn say_needs(file: &File, error: &Error) {
     for command in file.setup.iter().filter(|_| !matches!(error, Error::Usage(_))) {
-        let _ = writeln!(io::stderr(), "lat-probe: {} needs: {command}", path.display());
+        let _ = writeln!(io::stderr(), "lat-probe: {} needs: {command}", file.path.display());
     }
 }
 
@@ -104,8 +131,13 @@ fn ab(arguments: AbArgs, matches: &ArgMatches) -> Result<u8> {
     let Some(path) = arguments.file else {
         return show(run::ab(&options, &[Plan::check(spec(arguments.measure)?)?], &reporting)?);
     };
-    let (file, plans) = plans_of_file(&path, matches)?;
-    show(run::ab(&options, &plans, &reporting).inspect_err(|error| say_needs(&path, &file, error))?)
+    let file = File::read(&path, None, matches)?;
+    if let Some(server) = file.servers().first() {
+        return Err(Error::Usage(format!("{}: a server measures nothing that could be compared", server.from)));
+    }
+    let plans = file.plans()?;
+    say_notes(&file);
+    show(run::ab(&options, &plans, &reporting).inspect_err(|error| say_needs(&file, error))?)
 }
 
 fn calibrate(arguments: CalibrateArgs) -> Result<u8> {
@@ -156,6 +188,7 @@ fn reporting(arguments: &OutputArgs) -> Reporting {
         output: arguments.output.clone(),
         label: arguments.label.clone(),
         meta: arguments.meta.iter().cloned().collect::<BTreeMap<_, _>>(),
+        resume: false,
         progress: matches!(arguments.progress, ProgressArg::Auto),
     }
 }
@@ -178,6 +211,7 @@ fn serve(arguments: ServeArgs) -> Result<u8> {
         token: arguments.token_file.as_deref().map(read_token_file).transpose()?,
         max_clients: usize::try_from(arguments.max_clients).unwrap_or(usize::MAX),
         max_bytes: arguments.max_size,
+        max_depth: arguments.max_depth,
         rdma: spec.resolve(false)?,
         cpu: arguments.cpu.map(|cpu| usize::try_from(cpu).unwrap_or(usize::MAX)),
         once: arguments.once,

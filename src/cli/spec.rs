@@ -1,10 +1,11 @@
 //! From the options as clap reads them to the measurement as written.
 
 use super::args::{
-    BlockArgs, ClockArg, CompletionArg, MeasureArgs, NoDataArg, RdmaArgs, RwArg, TransportArg, engine_names,
+    ArrivalsArg, BlockArgs, ClockArg, CompletionArg, MeasureArgs, NoDataArg, RdmaArgs, RwArg, TransportArg,
 };
+use super::values::engine_names;
 use crate::{
-    engine::{Completion, NoData, Rw, Transport},
+    engine::{Arrivals, Completion, NoData, Rw, Transport},
     error::{Error, Result},
     peer::read_token_file,
     probe::{BlockSpec, RdmaSpec, Spec},
@@ -25,10 +26,18 @@ pub(super) fn spec(arguments: MeasureArgs) -> Result<Spec> {
     Ok(Spec {
         engine,
         qd: arguments.qd,
-        bs_bytes: arguments.bs,
+        bs_bytes: arguments.sizes.map_or(arguments.bs, |sizes| sizes.0),
+        jobs: arguments.jobs,
+        rate: arguments.rate,
+        arrivals: arguments.arrivals.map(|arrivals| match arrivals {
+            ArrivalsArg::Fixed => Arrivals::Fixed,
+            ArrivalsArg::Poisson => Arrivals::Poisson,
+        }),
+        per_job: arguments.per_job,
         count: arguments.count,
         duration: arguments.duration,
         warmup: arguments.warmup,
+        warmup_time: arguments.warmup_time,
         completion: match arguments.completion {
             CompletionArg::Poll => Completion::Poll,
             CompletionArg::Event => Completion::Event,
@@ -100,6 +109,7 @@ fn rdma_spec(arguments: RdmaArgs) -> Result<RdmaSpec> {
         traffic_class: arguments.traffic_class,
         inline: arguments.inline,
         read_depth: arguments.read_depth,
+        signal_every: arguments.signal_every,
         timeout: arguments.qp_timeout,
         retry: arguments.retry,
         rnr_retry: arguments.rnr_retry,

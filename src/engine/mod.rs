@@ -12,14 +12,14 @@ mod spin;
 
 pub use block::options::{BlockGranted, BlockOptions, NoData, Rw, UringOptions};
 pub use kind::{Convention, EngineKind, MAX_BS_BYTES, Needs, Verb};
-pub use null::Null;
-pub use options::{BufferFacts, Completion, Granted, RdmaGranted, RdmaOptions, Transport};
+pub use null::{Null, NullQueue};
+pub use options::{Arrivals, BufferFacts, Completion, Granted, RdmaGranted, RdmaOptions, Transport};
 pub use spin::Spin;
 
 /// One kind of command, ready to be issued.
 ///
 /// Everything is set up before: the methods allocate nothing, read no option, and make no call that the command itself
-/// does not need. `slot` counts from 0 to depth − 1.
+/// does not need. `slot` counts from 0 to depth − 1; a slot is submitted again only after its completion was told.
 pub trait Engine {
     /// Untimed, before each command: the next offset, a re-posted receive.
     ///
@@ -33,40 +33,60 @@ pub trait Engine {
     /// A [`Fault`] if it was refused; no completion will come for it.
     fn submit(&mut self, slot: u32) -> Result<(), Fault>;
 
-    /// Timed: one look for completions. In event mode it sleeps for them, and returns without any when a signal came.
+    /// Timed: one look for completions, which are told to `done`, [`Done::MOST`] at most. In event mode it sleeps for them, and
+    /// returns without any when a signal came.
     ///
     /// # Errors
-    /// A [`Fault`] if a completion says that its command failed.
-    fn poll(&mut self, done: &mut Done) -> Result<(), Fault>;
+    /// A [`Fault`] if the look itself failed. A command that failed is a completion like any other.
+    fn poll<D: Done>(&mut self, done: &mut D) -> Result<(), Fault>;
+
+    /// Untimed, after `prepare`: no command may follow this one for now, so that it must report its completion, and with it
+    /// those of the commands before it. For engines whose commands do not all report.
+    fn conclude(&mut self, _slot: u32) {}
+
+    /// Memory that the engine keeps for each slot, in bytes, its data not included.
+    fn slot_bytes(&self) -> usize {
+        0
+    }
 
     /// The name under which a fault is counted when the run goes on: an errno's, or the status of the command set.
     fn fault_name(&self, fault: Fault) -> String {
         fault.name()
     }
 
-    /// Says what a fault means, with a remedy where the usual cause is known.
-    fn explain(&self, fault: Fault) -> String {
+    /// Says what a fault of the command in a slot means, with a remedy where the usual cause is known.
+    fn explain(&self, _slot: u32, fault: Fault) -> String {
         fault.to_string()
     }
 }
 
-/// The completions seen by one [`Engine::poll`].
-#[derive(Debug, Default)]
-pub struct Done {
-    completed: u32,
+/// Takes the completions seen by one [`Engine::poll`].
+pub trait Done {
+    /// Completions that it has room for.
+    const MOST: u32;
+
+    /// The command of a slot completed, and how.
+    fn complete(&mut self, slot: u32, outcome: Result<(), Fault>);
 }
 
-impl Done {
-    /// Records that the command of one slot completed.
-    #[inline(always)]
-    pub fn complete(&mut self) {
-        self.completed += 1;
-    }
+/// Room for the one completion that there can be at depth one.
+#[derive(Debug, Default)]
+pub struct One(Option<Result<(), Fault>>);
 
-    /// Whether a completion was seen.
+impl One {
+    /// How the command completed, if it has.
     #[inline(always)]
-    pub fn any(&self) -> bool {
-        self.completed != 0
+    pub fn outcome(&self) -> Option<Result<(), Fault>> {
+        self.0
+    }
+}
+
+impl Done for One {
+    const MOST: u32 = 1;
+
+    #[inline(always)]
+    fn complete(&mut self, _slot: u32, outcome: Result<(), Fault>) {
+        self.0 = Some(outcome);
     }
 }
 

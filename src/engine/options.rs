@@ -15,6 +15,17 @@ pub enum Completion {
     Event,
 }
 
+/// How the times between the commands of a timetable are distributed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrivals {
+    /// All the same.
+    #[default]
+    Fixed,
+    /// Exponentially, as from many independent users.
+    Poisson,
+}
+
 /// The transport of a queue pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
@@ -58,6 +69,9 @@ pub struct RdmaOptions {
     pub inline_bytes: Option<u32>,
     /// Outstanding READs and atomics as initiator.
     pub read_depth: Option<u8>,
+    /// How many commands share a completion that the initiator sees; 1 for one each.
+    #[serde(default = "one")]
+    pub signal_every: u32,
     /// Local ACK timeout code, 0 to 31: 4.096 µs · 2^code; 0 waits for ever.
     pub timeout_code: u8,
     /// Retries after a timeout, 0 to 7.
@@ -72,6 +86,10 @@ pub struct RdmaOptions {
     pub hugepages: bool,
 }
 
+fn one() -> u32 {
+    1
+}
+
 impl Default for RdmaOptions {
     fn default() -> Self {
         Self {
@@ -83,6 +101,7 @@ impl Default for RdmaOptions {
             traffic_class: 0,
             inline_bytes: None,
             read_depth: None,
+            signal_every: 1,
             timeout_code: 14,
             retry_count: 7,
             rnr_retry_count: 7,

@@ -33,10 +33,10 @@ impl<C: Counter> Engine for Spin<C> {
     }
 
     #[inline(always)]
-    fn poll(&mut self, done: &mut Done) -> Result<(), Fault> {
+    fn poll<D: Done>(&mut self, done: &mut D) -> Result<(), Fault> {
         // The difference is read as signed, so that it stays right where the counter wraps.
         if C::now().wrapping_sub(self.due) as i64 >= 0 {
-            done.complete();
+            done.complete(0, Ok(()));
         }
         Ok(())
     }

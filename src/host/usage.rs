@@ -8,7 +8,7 @@ use std::{fs::File, os::unix::fs::FileExt, time::Instant};
 
 use super::{
     Sysfs,
-    interference::{Interference, InterferenceDelta, difference},
+    interference::{Interference, InterferenceDelta, add, difference},
 };
 use crate::error::{Error, Result};
 use nix::sys::{
@@ -105,6 +105,29 @@ impl Usage {
             interrupts: interference.interrupts(),
             interference,
             smi_count: difference(self.smi_count, earlier.smi_count),
+        }
+    }
+}
+
+impl UsageDelta {
+    /// Adds what another thread of the same run used. Counters of a processor are added only if it is `another_cpu`.
+    pub fn add(&mut self, other: &Self, another_cpu: bool) {
+        for (sum, more) in [
+            (&mut self.elapsed_ns, other.elapsed_ns),
+            (&mut self.user_ns, other.user_ns),
+            (&mut self.system_ns, other.system_ns),
+            (&mut self.voluntary_switches, other.voluntary_switches),
+            (&mut self.involuntary_switches, other.involuntary_switches),
+            (&mut self.minor_faults, other.minor_faults),
+            (&mut self.major_faults, other.major_faults),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        add(&mut self.run_queue_wait_ns, other.run_queue_wait_ns);
+        if another_cpu {
+            add(&mut self.interrupts, other.interrupts);
+            add(&mut self.smi_count, other.smi_count);
+            self.interference.add(&other.interference);
         }
     }
 }

@@ -16,6 +16,8 @@ pub enum Stop {
     PeerGone,
     /// SIGHUP.
     HangUp,
+    /// Another job of the run has failed.
+    Together,
 }
 
 /// Written by the watching thread, read by the measuring one between chunks, and while a look finds no completion.
@@ -66,6 +68,7 @@ impl Control {
             3 => Some(Stop::Stalled),
             4 => Some(Stop::PeerGone),
             5 => Some(Stop::HangUp),
+            6 => Some(Stop::Together),
             _ => None,
         }
     }

@@ -3,10 +3,13 @@
 
 mod block;
 mod file;
+pub mod fio;
+mod load;
 mod plan;
 mod spec;
 
 pub use block::check_extent;
 pub use file::{Options, PROBE_SCHEMA, ProbeFile};
-pub use plan::{MAX_SAMPLES, Plan};
+pub use load::Load;
+pub use plan::Plan;
 pub use spec::{BlockSpec, RdmaSpec, Spec};

@@ -4,20 +4,24 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{block, spec::Spec};
+use super::{
+    block,
+    load::{self, Load},
+    spec::Spec,
+};
 use crate::{
-    engine::{BlockOptions, Completion, Convention, EngineKind, MAX_BS_BYTES, RdmaOptions, Transport, Verb},
+    engine::{Arrivals, BlockOptions, Completion, Convention, EngineKind, MAX_BS_BYTES, RdmaOptions, Transport, Verb},
     error::{Error, Result},
     host::MAX_CPUS,
     peer::PeerAddress,
     timing::ClockChoice,
 };
 
-/// Most samples of one run: 1 GiB of stamps.
-pub const MAX_SAMPLES: u64 = 1 << 26;
+/// Samples kept one by one, of all jobs together: 1 GiB of stamps. Longer runs are digested, in constant memory.
+const MOST_KEPT: u64 = 1 << 26;
 
 /// Samples kept of a run that only a time limits: 256 MiB of stamps.
-const SAMPLES_BY_DURATION: u64 = 1 << 24;
+const KEPT_BY_DURATION: u64 = 1 << 24;
 
 /// Largest integer that a result can hold: JSON readers keep 53 bits.
 pub(super) const MAX_INTEGER: u64 = (1 << 53) - 1;
@@ -31,16 +35,20 @@ const DEFAULT_RDMA_BYTES: u64 = 8;
 pub struct Plan {
     /// The engine.
     pub engine: EngineKind,
-    /// Payload bytes, one measured point each; a single `None` for engines that move no data.
-    pub points: Vec<Option<u64>>,
+    /// What is measured, one point each.
+    pub points: Vec<Load>,
     /// Commands to measure, if that was asked for or is the default.
     pub count: Option<u64>,
     /// Longest time to measure.
     pub duration: Option<Duration>,
-    /// Room for samples: `count`, or what a time limit alone is given.
-    pub capacity: u64,
-    /// Commands discarded first.
-    pub warmup: u64,
+    /// Commands discarded first; none for as many as suit the depth.
+    pub warmup: Option<u64>,
+    /// Time to go on with that at least.
+    pub warmup_time: Option<Duration>,
+    /// How commands of a timetable arrive.
+    pub arrivals: Arrivals,
+    /// Whether each job is shown by itself as well.
+    pub per_job: bool,
     /// How completions are awaited.
     pub completion: Completion,
     /// The clock asked for.
@@ -51,8 +59,8 @@ pub struct Plan {
     pub half_rtt: bool,
     /// The wait of the spin engine.
     pub delay: Duration,
-    /// Processor to measure on.
-    pub cpu: Option<usize>,
+    /// Processors to measure on, in turn; empty for a choice.
+    pub cpus: Vec<usize>,
     /// Processor of the responder.
     pub peer_cpu: Option<usize>,
     /// The other end; `None` is loopback.
@@ -71,9 +79,10 @@ impl Plan {
     /// What makes this measurement another than any other, as JSON. The token, which is secret, is not in it.
     pub fn facts(&self) -> Value {
         json!({
-            "engine": self.engine, "bs_bytes": self.points, "count": self.count, "duration": self.duration,
-            "warmup": self.warmup, "completion": self.completion, "clock": self.clock, "phases": self.phases,
-            "half_rtt": self.half_rtt, "delay": self.delay, "cpu": self.cpu, "peer_cpu": self.peer_cpu,
+            "engine": self.engine, "points": self.points, "count": self.count, "duration": self.duration,
+            "warmup": self.warmup, "warmup_time": self.warmup_time, "arrivals": self.arrivals, "per_job": self.per_job,
+            "completion": self.completion, "clock": self.clock, "phases": self.phases, "half_rtt": self.half_rtt,
+            "delay": self.delay, "cpus": self.cpus, "peer_cpu": self.peer_cpu,
             "peer": self.peer.as_ref().map(ToString::to_string), "quiet": self.quiet, "rdma": self.rdma, "block": self.block,
         })
     }
@@ -83,18 +92,13 @@ impl Plan {
     /// # Errors
     /// [`Error::Usage`] that names the option, the value and what is allowed.
     pub fn check(spec: Spec) -> Result<Self> {
-        if spec.qd != 1 {
-            return Err(range("--qd", spec.qd, "1; a deeper queue is not measured by this version"));
-        }
-        if spec.count == Some(0) {
-            return Err(range("--count", 0, "at least 1"));
+        if let Some(count) = spec.count.filter(|count| !(1..=MAX_INTEGER).contains(count)) {
+            return Err(range("--count", count, &format!("1 to {MAX_INTEGER}")));
         }
         if spec.duration.is_some_and(|time| time.is_zero()) {
             return Err(range("--duration", 0, "longer than nothing"));
         }
-        if spec.warmup > MAX_INTEGER {
-            return Err(range("--warmup", spec.warmup, &format!("at most {MAX_INTEGER}")));
-        }
+        load::check_warmup(spec.warmup, spec.warmup_time)?;
         if spec.duration.is_some_and(|time| time.as_nanos() > u128::from(MAX_INTEGER)) {
             return Err(Error::usage("--duration is out of range (allowed: at most 2501h)"));
         }
@@ -102,14 +106,6 @@ impl Plan {
             (None, None) => Some(DEFAULT_COUNT),
             (count, _) => count,
         };
-        let capacity = count.unwrap_or(SAMPLES_BY_DURATION);
-        if capacity > MAX_SAMPLES {
-            return Err(range(
-                "--count",
-                capacity,
-                &format!("at most {MAX_SAMPLES}: 16 bytes are kept of each command"),
-            ));
-        }
         let verb = match spec.engine {
             EngineKind::Rdma(verb) => Some(verb),
             _ => None,
@@ -120,19 +116,29 @@ impl Plan {
         if let Some(verb) = verb {
             check_transport(spec.engine, verb, &rdma)?;
         }
+        let sizes = if block.is_some() { block::points(&spec)? } else { points(spec.engine, verb, &spec.bs_bytes)? };
+        let points = load::loads(&spec, &sizes)?;
+        if let Some(load) = points.iter().find(|load| rdma.signal_every > load.qd) {
+            return Err(range("--signal-every", rdma.signal_every.into(), &format!("1 to the depth, {}", load.qd)));
+        }
+        if rdma.signal_every > 1 && spec.completion == Completion::Event {
+            return Err(Error::usage("--signal-every needs --completion poll"));
+        }
         Ok(Self {
             engine: spec.engine,
-            points: if block.is_some() { block::points(&spec)? } else { points(spec.engine, verb, &spec.bs_bytes)? },
+            points,
             count,
             duration: spec.duration,
-            capacity,
             warmup: spec.warmup,
+            warmup_time: spec.warmup_time,
+            arrivals: spec.arrivals.unwrap_or_default(),
+            per_job: spec.per_job,
             completion: spec.completion,
             clock: spec.clock,
             phases: spec.phases,
             half_rtt: spec.half_rtt,
             delay: spec.delay.unwrap_or(DEFAULT_DELAY),
-            cpu: spec.cpu.map(|cpu| cpu_number("--cpu", cpu)).transpose()?,
+            cpus: spec.cpu.iter().map(|&cpu| cpu_number("--cpu", cpu)).collect::<Result<_>>()?,
             peer_cpu: spec.peer_cpu.map(|cpu| cpu_number("--peer-cpu", cpu)).transpose()?,
             peer: spec.peer,
             token: spec.token,
@@ -140,6 +146,21 @@ impl Plan {
             rdma,
             block,
         })
+    }
+
+    /// Samples that each job of a point keeps one by one.
+    pub fn kept(&self, load: &Load) -> u64 {
+        let jobs = u64::from(load.jobs);
+        match self.count {
+            Some(count) if count.saturating_mul(jobs) <= MOST_KEPT => count,
+            Some(_) => 0,
+            None => KEPT_BY_DURATION / jobs,
+        }
+    }
+
+    /// Commands discarded first.
+    pub fn warmup(&self, load: &Load) -> u64 {
+        self.warmup.unwrap_or_else(|| load.default_warmup())
     }
 
     /// What one number of this plan spans.
@@ -205,6 +226,9 @@ fn check_transport(engine: EngineKind, verb: Verb, rdma: &RdmaOptions) -> Result
     if rdma.cm && rdma.gid_index.is_some() {
         return Err(Error::usage("--gid-index has no effect with --cm: rdma_cm chooses the GID by the route"));
     }
+    if rdma.signal_every > 1 && verb.is_ping_pong() {
+        return Err(Error::Usage(format!("--signal-every: {engine} waits for every answer")));
+    }
     if rdma.inline_bytes.is_some() && !verb.carries_payload() {
         return Err(Error::Usage(format!("--inline: the initiator of {engine} sends no payload")));
     }
@@ -258,26 +282,26 @@ mod tests {
     #[test]
     fn defaults_are_those_of_the_manual() {
         let plan = Plan::check(spec("rdma-read")).unwrap();
-        assert_eq!((plan.points, plan.count, plan.capacity), (vec![Some(8)], Some(100_000), 100_000));
+        let load = Load { qd: 1, bs_bytes: Some(8), jobs: 1, rate: None };
+        assert_eq!((plan.kept(&load), plan.warmup(&load)), (100_000, 1000));
+        assert_eq!((plan.points, plan.count), (vec![load], Some(100_000)));
         assert_eq!(plan.rdma, RdmaOptions::default());
-        assert_eq!(Plan::check(spec("null")).unwrap().points, [None]);
+        assert_eq!(Plan::check(spec("null")).unwrap().points, [Load { bs_bytes: None, ..load }]);
     }
 
     #[test]
     fn a_time_limit_alone_lifts_the_default_count() {
         let plan = Plan::check(Spec { duration: Some(Duration::from_secs(1)), ..spec("null") }).unwrap();
-        assert_eq!((plan.count, plan.capacity), (None, SAMPLES_BY_DURATION));
+        assert_eq!((plan.count, plan.kept(&plan.points[0])), (None, KEPT_BY_DURATION));
     }
 
     #[test]
     fn zero_and_too_much_are_refused_with_the_range() {
-        assert!(refusal(Spec { qd: 0, ..spec("null") }).contains("--qd 0"));
-        assert!(refusal(Spec { qd: 2, ..spec("null") }).contains("deeper queue"));
         assert!(refusal(Spec { count: Some(0), ..spec("null") }).contains("--count 0"));
-        assert!(refusal(Spec { count: Some(u64::MAX), ..spec("null") }).contains("at most 67108864"));
+        assert!(refusal(Spec { count: Some(u64::MAX), ..spec("null") }).contains("1 to 9007199254740991"));
         assert!(refusal(Spec { duration: Some(Duration::ZERO), ..spec("null") }).contains("--duration"));
         assert!(refusal(Spec { bs_bytes: vec![8, (1 << 30) + 1], ..spec("rdma-read") }).contains("1073741825"));
-        assert!(refusal(Spec { cpu: Some(u64::MAX), ..spec("null") }).contains("--cpu"));
+        assert!(refusal(Spec { cpu: vec![u64::MAX], ..spec("null") }).contains("--cpu"));
     }
 
     #[test]
@@ -303,6 +327,6 @@ mod tests {
     fn sizes_fit_the_verb() {
         assert!(refusal(Spec { bs_bytes: vec![4], ..spec("rdma-cas") }).contains("8 bytes"));
         assert!(refusal(Spec { bs_bytes: vec![0], ..spec("rdma-write-pingpong") }).contains("at least 1"));
-        assert_eq!(Plan::check(Spec { bs_bytes: vec![0], ..spec("rdma-read") }).unwrap().points, [Some(0)]);
+        assert_eq!(Plan::check(Spec { bs_bytes: vec![0], ..spec("rdma-read") }).unwrap().points[0].bs_bytes, Some(0));
     }
 }

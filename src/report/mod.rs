@@ -6,6 +6,7 @@ pub mod comparison_text;
 pub mod fio;
 pub mod json;
 pub mod junit;
+mod load;
 pub mod output;
 pub mod read;
 pub mod result;

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::warning::Warning;
 use crate::{
-    engine::{BlockOptions, Completion, Convention, EngineKind, Granted, RdmaGranted, RdmaOptions, Rw},
+    engine::{Arrivals, BlockOptions, Completion, Convention, EngineKind, Granted, RdmaGranted, RdmaOptions, Rw},
     host::{HostFacts, Quiet, UsageDelta},
-    measure::Noise,
+    measure::{BatchClass, DepthClass, Noise},
     stats::{Histogram, Interval, Outlier, Summary, Tail, Window},
     timing::{ClockChoice, ClockFacts},
 };
@@ -44,6 +44,8 @@ pub struct RunResult {
     pub points: Vec<Point>,
     /// Doubts.
     pub warnings: Vec<Warning>,
+    /// How a result of several points came about, where it was stored after each; null for others.
+    pub sweep: Option<serde_json::Value>,
 }
 
 /// The program.
@@ -62,7 +64,7 @@ impl Default for Tool {
 }
 
 /// The instrument's own cost on this machine, measured before the run.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Instrument {
     /// Latency of the command that does nothing, through the same compiled loop.
     pub floor_ns: Summary,
@@ -94,7 +96,7 @@ pub struct Point {
     pub granted: Granted,
     /// What one number spans.
     pub convention: Convention,
-    /// `closed`: a command is issued when the one before has completed.
+    /// `closed`: a command is issued when one before it has completed; `open`: by the clock.
     #[serde(rename = "loop")]
     pub loop_kind: LoopKind,
     /// Latency of a command.
@@ -103,8 +105,10 @@ pub struct Point {
     pub submit_ns: Option<Summary>,
     /// From hand-over to completion, with `--phases`.
     pub wait_ns: Option<Summary>,
-    /// Latency from the intended start, for paced load.
+    /// Latency from the intended start, with `--rate`.
     pub response_ns: Option<Summary>,
+    /// How the timetable was kept; null without `--rate`.
+    pub pace: Option<PaceUse>,
     /// What the instrument's own cost is to these figures; null where either is unknown.
     pub share: Option<Share>,
     /// The machine's part in the tail; null where there is none to speak of.
@@ -115,8 +119,8 @@ pub struct Point {
     pub outliers: Vec<Outlier>,
     /// The run in hundredths.
     pub timeline: Vec<Window>,
-    /// Distribution of depth and batches; null at depth one, where both are always 1.
-    pub depth: Option<()>,
+    /// How deep the window was, and how completions came; null at depth one, where both are always 1.
+    pub depth: Option<DepthUse>,
     /// Commands and bytes per second.
     pub throughput: Throughput,
     /// What happened to the measuring thread and its processor.
@@ -140,6 +144,63 @@ pub struct Point {
     pub partial: bool,
     /// File of raw samples, where one was written.
     pub samples_file: Option<String>,
+    /// Each job by itself, with `--per-job`.
+    pub per_job: Option<Vec<JobRow>>,
+}
+
+/// How deep a window of commands was, in the measured part.
+#[derive(Clone, Debug, Serialize)]
+pub struct DepthUse {
+    /// Commands by the number in flight when each was handed over.
+    pub outstanding: Vec<DepthClass>,
+    /// Looks by the number of completions that they found.
+    pub completed_batch: Vec<BatchClass>,
+}
+
+/// How a timetable was kept.
+#[derive(Clone, Debug, Serialize)]
+pub struct PaceUse {
+    /// Commands per second asked for, of all jobs together.
+    pub rate_per_s: u64,
+    /// How the times between them are distributed.
+    pub arrivals: Arrivals,
+    /// Commands per second that completed.
+    pub achieved_per_s: Option<f64>,
+    /// How long after its intended start a command was handed over.
+    pub late_ns: Summary,
+    /// Commands that were due before the end and were not handed over: they are in no statistic.
+    pub never_issued: u64,
+}
+
+/// One job of several.
+#[derive(Clone, Debug, Serialize)]
+pub struct JobRow {
+    /// The processor that it ran on.
+    pub cpu: Option<usize>,
+    /// Latency of its commands.
+    pub latency_ns: Summary,
+    /// From the intended start, with `--rate`.
+    pub response_ns: Option<Summary>,
+    /// Its commands per second.
+    pub ops_per_s: Option<f64>,
+    /// What ended it.
+    pub ended_by: EndedBy,
+    /// Why, in words, if it was not as asked.
+    pub ended_because: Option<String>,
+}
+
+impl JobRow {
+    /// The row of a job that was measured as a point.
+    pub fn of(point: &Point) -> Self {
+        Self {
+            cpu: point.config.cpus.first().copied(),
+            latency_ns: point.latency_ns.clone(),
+            response_ns: point.response_ns.clone(),
+            ops_per_s: point.throughput.ops_per_s,
+            ended_by: point.ended_by,
+            ended_because: point.ended_because.clone(),
+        }
+    }
 }
 
 /// The instrument's floor against a point.
@@ -170,8 +231,10 @@ impl Share {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoopKind {
-    /// The next command waits for the one before.
+    /// A command waits until one before it has completed.
     Closed,
+    /// Commands are issued by the clock.
+    Open,
 }
 
 /// What was asked for.
@@ -185,6 +248,8 @@ pub struct Config {
     pub bs_bytes: Option<u64>,
     /// Measuring threads.
     pub jobs: u32,
+    /// Commands per second that each of them was to issue; null for as many as complete.
+    pub rate_per_s: Option<u64>,
     /// Direction of block engines; null for others.
     pub rw: Option<Rw>,
     /// How completions are awaited.
@@ -199,6 +264,8 @@ pub struct Config {
     pub duration_ns: Option<u64>,
     /// Commands discarded first.
     pub warmup: u64,
+    /// Time that this took at least.
+    pub warmup_time_ns: Option<u64>,
     /// Clock asked for.
     pub clock: ClockChoice,
     /// Whether submit and wait are stamped apart.
@@ -245,7 +312,7 @@ pub struct MemoryUse {
     pub buffer_bytes: u64,
     /// Stamps.
     pub sample_bytes: u64,
-    /// Memory for each outstanding command; null at depth one.
+    /// Memory for each outstanding command, its data included; null at depth one.
     pub bytes_per_outstanding: Option<u64>,
 }
 
@@ -271,8 +338,6 @@ pub enum EndedBy {
     Count,
     /// The time was reached.
     Duration,
-    /// The room for samples was used up before the time was.
-    Samples,
     /// SIGINT, SIGTERM or SIGHUP.
     Signal,
     /// A failure.

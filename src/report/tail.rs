@@ -63,7 +63,7 @@ mod tests {
 
     fn outlier(nearby: bool, cause: Option<Cause>) -> Outlier {
         let nearby = nearby.then(Nearby::default);
-        Outlier { index: 0, at_ns: 0.0, latency_ns: 1.0, nearby, cause }
+        Outlier { index: 0, job: None, at_ns: 0.0, latency_ns: 1.0, nearby, cause }
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::fmt::{self, Write};
 
 use super::{
-    result::{Config, EndedBy, Point, RunResult, Verified},
+    load,
+    result::{Point, RunResult, Verified},
     tail,
 };
 use crate::{
@@ -28,7 +29,7 @@ fn write_report(text: &mut String, result: &RunResult) -> fmt::Result {
     let first = shown.next().unwrap_or_default();
     let same = shown.all(|other| other == first);
     for point in &result.points {
-        write_headline(text, &point.config, result)?;
+        write_headline(text, point, result)?;
         write_point(text, point)?;
         writeln!(text)?;
         if !same {
@@ -45,7 +46,8 @@ fn write_report(text: &mut String, result: &RunResult) -> fmt::Result {
     Ok(())
 }
 
-fn write_headline(text: &mut String, config: &Config, result: &RunResult) -> fmt::Result {
+fn write_headline(text: &mut String, point: &Point, result: &RunResult) -> fmt::Result {
+    let config = &point.config;
     write!(text, "{}", config.engine)?;
     if let Some(bytes) = config.bs_bytes {
         write!(text, ", {}", format_size(bytes))?;
@@ -59,7 +61,7 @@ fn write_headline(text: &mut String, config: &Config, result: &RunResult) -> fmt
             None => write!(text, ", {}", block.rw.name())?,
         }
     }
-    write!(text, ", depth {}", config.qd)?;
+    load::write_headline(text, point)?;
     if let Some(block) = &config.block {
         write!(text, ", {}", block.target.display())?;
     }
@@ -83,15 +85,15 @@ fn write_point(text: &mut String, point: &Point) -> fmt::Result {
     if point.partial {
         let reason = point.ended_because.as_deref().unwrap_or("it was stopped");
         write!(text, " — partial: {reason}")?;
-    } else if point.ended_by == EndedBy::Samples {
-        write!(text, " — ended when the room for samples was used up")?;
     }
     writeln!(text, "\n")?;
     text.push_str(&table(&[
         ("latency", Some(&point.latency_ns)),
         ("submit", point.submit_ns.as_ref()),
         ("wait", point.wait_ns.as_ref()),
+        ("response", point.response_ns.as_ref()),
     ]));
+    load::write(text, point)?;
     tail::write(text, point)?;
     if let Some(block) = &point.config.block {
         return write_checked(text, point, block);
@@ -165,7 +167,12 @@ fn write_instrument(text: &mut String, result: &RunResult) -> fmt::Result {
         if let Some(p99) = floor.percentiles.p99 {
             write!(text, ", {} p99", format_ns(p99))?;
         }
-        write!(text, ": what this loop shows for no command at all")?;
+        let alone = result.points.iter().all(|point| point.config.qd == 1);
+        write!(
+            text,
+            ": what {} shows for no command at all",
+            if alone { "this loop" } else { "the loop of depth one" }
+        )?;
         let first = result.points.first().and_then(|point| point.latency_ns.percentiles.p50);
         if let Some(command) = first.filter(|&command| command > 0.0) {
             write!(text, " ({:.2} % of the p50 above)", 100.0 * p50 / command)?;

@@ -45,12 +45,13 @@ pub(super) fn near_cpus(plan: &Plan) -> Option<CpuSet> {
 }
 
 /// Measures one point.
-pub(super) fn measure(job: &Job, bs_bytes: Option<u64>) -> Result<Measured> {
+pub(super) fn measure(job: &Job) -> Result<Measured> {
+    let bs_bytes = job.load.bs_bytes;
     let Some(options) = &job.plan.block else {
         return Err(Error::usage("--target is missing"));
     };
     let sysfs = Sysfs::default();
-    let target = Target::open(&sysfs, options, job.plan.engine, bs_bytes)?;
+    let target = Target::open(&sysfs, options, job.plan.engine, bs_bytes, job.index > 0)?;
     let point = BlockPoint { job, options, sysfs, target, bs_bytes, write: options.rw.writes() };
     match job.plan.engine {
         EngineKind::NvmeCmd => point.nvme(),
@@ -148,7 +149,7 @@ impl BlockPoint<'_> {
     }
 
     fn ring<H: HandOver, A: Await>(self, uring: UringOptions, waits_in: WaitsIn) -> Result<Measured> {
-        let ring = setup::ring(&self.sysfs, &self.target, uring, Some(self.buffer()?))?;
+        let ring = setup::ring(&self.sysfs, &self.target, uring, self.depth(), Some(self.buffer()?))?;
         let granted = BlockGranted { uring: Some(setup::ring_granted(uring, true)), ..self.granted(waits_in) };
         let (offsets, subject) = (self.offsets(), self.subject(&granted));
         let engine = Uring::<H, A>::new(ring, self.write, uring.force_async, offsets, subject);
@@ -179,7 +180,7 @@ impl BlockPoint<'_> {
     }
 
     fn nvme_ring<H: HandOver, A: Await>(self, command: UringCommand, granted: BlockGranted) -> Result<Measured> {
-        let ring = setup::ring(&self.sysfs, &self.target, self.options.uring, self.optional_buffer()?)?;
+        let ring = setup::ring(&self.sysfs, &self.target, self.options.uring, self.depth(), self.optional_buffer()?)?;
         let (offsets, subject) = (self.offsets(), self.subject(&granted));
         let engine = ByRing::<H, A>::new(ring, command, offsets, self.target.block_bytes, subject);
         self.run(engine, granted, |_, _| {})
@@ -216,22 +217,22 @@ impl BlockPoint<'_> {
         let granted =
             Granted { buffer: engine.buffer().map(setup::buffer_facts), block: Some(granted), ..Granted::default() };
         if !options.verify {
-            if let Some((region, bytes)) = engine.buffer().map(|buffer| (buffer.region(), buffer.bytes() as usize)) {
+            if let Some(region) = engine.buffer().map(Buffer::region) {
                 // Written data is no block of zeros, which some devices treat apart.
-                pattern::fill(region, bytes, 0, options.seed);
+                pattern::fill(region, 0, region.len(), 0, options.seed);
             }
-            let mut run = self.job.run(&mut engine, self.bs_bytes, granted, None, None)?;
+            let mut run = self.job.run(&mut engine, granted, None, None)?;
             if self.bs_bytes.is_some() {
                 run.point.verified = Verified::NotChecked;
             }
             return Ok(conclude(run, engine, |engine, granted| learned(engine, granted)));
         }
         let mut checked = Checked::new(engine, self.write, options.seed);
-        let mut run = self.job.run(&mut checked, self.bs_bytes, granted, None, None)?;
+        let mut run = self.job.run(&mut checked, granted, None, None)?;
         let last = checked.check();
         let problem = match checked.mismatch() {
             Some(mismatch) => Some(format!("{}: {mismatch}", self.target.path.display())),
-            None if self.write && run.issued > 0 => self.read_back(checked.engine().offset())?,
+            None if self.write && run.issued > 0 => self.read_back(checked.engine().offset(0))?,
             None => None,
         };
         run.point.verified = match (&problem, last, run.issued) {
@@ -248,7 +249,7 @@ impl BlockPoint<'_> {
         Ok(conclude(run, checked, |checked, granted| learned(checked.engine(), granted)))
     }
 
-    /// Reads what the last command wrote, through the block node, and compares it; says what is wrong.
+    /// Reads what the last command of a slot wrote, through the block node, and compares it; says what is wrong.
     fn read_back(&self, offset: u64) -> Result<Option<String>> {
         let path = match (&self.target.device, self.target.kind) {
             (_, TargetKind::File | TargetKind::Block) | (None, _) => self.target.path.clone(),
@@ -261,7 +262,7 @@ impl BlockPoint<'_> {
         let buffer = self.buffer()?;
         let moved =
             pread(&file, &buffer, offset).map_err(|errno| failed("pread", std::io::Error::from_raw_os_error(errno)))?;
-        let checked = pattern::check(buffer.region(), moved as usize, offset, self.options.seed);
+        let checked = pattern::check(buffer.region(), 0, moved as usize, offset, self.options.seed);
         Ok(checked.err().map(|mismatch| format!("{}: {mismatch} (read back)", path.display())))
     }
 
@@ -272,7 +273,11 @@ impl BlockPoint<'_> {
 
     fn buffer(&self) -> Result<Buffer> {
         let node = setup::node(self.target.device.as_ref());
-        setup::buffer(self.bs_bytes.unwrap_or(0), self.options.hugepages, node)
+        setup::buffer(self.bs_bytes.unwrap_or(0), self.depth(), self.options.hugepages, node)
+    }
+
+    fn depth(&self) -> u32 {
+        self.job.load.qd
     }
 
     fn optional_buffer(&self) -> Result<Option<Buffer>> {
@@ -280,7 +285,8 @@ impl BlockPoint<'_> {
     }
 
     fn offsets(&self) -> Offsets {
-        let seed = self.options.rw.is_random().then_some(self.options.seed);
+        // Each job goes to other places, and always to the same ones.
+        let seed = self.options.rw.is_random().then_some(self.options.seed.wrapping_add(u64::from(self.job.index)));
         Offsets::new(self.target.offset_bytes, self.target.size_bytes, self.bs_bytes.unwrap_or(0), seed)
     }
 

@@ -63,14 +63,19 @@ pub fn calibrate(options: &Calibrate, reporting: &Reporting) -> Result<Outcome> 
         return Err(Error::usage("--window must be from 1ms to 1h"));
     }
     let format = reporting.format.plain("a calibration")?;
-    let spec = Spec { clock: options.clock, cpu: options.cpu, quiet: options.quiet, ..Spec::of(EngineKind::Null) };
+    let spec = Spec {
+        clock: options.clock,
+        cpu: options.cpu.into_iter().collect(),
+        quiet: options.quiet,
+        ..Spec::of(EngineKind::Null)
+    };
     let plan = Plan::check(spec)?;
     let output = reporting.output.as_deref().map(OutputFile::open).transpose()?;
     let signals = Signals::install()?;
     let cpus = Cpus::read();
     let quieted =
         plan.quiet.then(|| Quieted::begin(slice::from_ref(&plan), &measuring_cpus(slice::from_ref(&plan), &cpus)));
-    let placed = place(&plan, &cpus)?;
+    let Some(placed) = place(&plan, 1, &cpus)?.pop() else { return Err(Error::usage("there is no CPU")) };
     // Some of the floors are those of engines that a kernel thread may complete.
     let quieted = quieted.map(Quieted::stay_fair);
     let started_at = timestamp(SystemTime::now());
@@ -220,7 +225,8 @@ fn floors(clock: &Calibration, signals: &Signals, placed: &Placed) -> Result<Vec
         let bs_bytes = if engine.is_block() { vec![8] } else { Vec::new() };
         let spec = Spec { bs_bytes, count: Some(10_000), block, clock: ClockChoice::Auto, ..Spec::of(engine) };
         let plan = Plan::check(spec)?;
-        let measured = dispatch::measure(&Job::new(&plan, placed, &shared), plan.points.first().copied().flatten());
+        let Some(&load) = plan.points.first() else { continue };
+        let measured = dispatch::measure(&Job::new(&plan, load, placed, &shared));
         let (latency_ns, unavailable) = match measured {
             Ok(measured) => (Some(measured.point.latency_ns), measured.failure.map(|error| error.to_string())),
             Err(error) => (None, Some(error.to_string())),

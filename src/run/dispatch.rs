@@ -1,8 +1,11 @@
 //! The only match over engines: which one a plan means, and where on the machine it wants to run.
 
-use super::job::{Job, Run};
+use super::{
+    job::{Job, Run},
+    samples::Raw,
+};
 use crate::{
-    engine::{EngineKind, Granted, Null, Spin},
+    engine::{EngineKind, Granted, Null, NullQueue, Spin},
     error::{Error, Result},
     host::CpuSet,
     probe::Plan,
@@ -13,6 +16,8 @@ use crate::{
 /// A point with what its set-up knows of the other end.
 pub(super) struct Measured {
     pub point: Point,
+    /// What the point was computed from, where several jobs make one.
+    pub raw: Option<Raw>,
     pub peer: Option<PeerFacts>,
     /// What failed, if the point is partial.
     pub failure: Option<Error>,
@@ -20,7 +25,7 @@ pub(super) struct Measured {
 
 impl From<Run> for Measured {
     fn from(run: Run) -> Self {
-        Self { point: run.point, peer: None, failure: run.failure }
+        Self { point: run.point, raw: run.raw, peer: None, failure: run.failure }
     }
 }
 
@@ -28,13 +33,14 @@ impl From<Run> for Measured {
 ///
 /// # Errors
 /// What kept the first command from being issued.
-pub(super) fn measure(job: &Job, bs_bytes: Option<u64>) -> Result<Measured> {
+pub(super) fn measure(job: &Job) -> Result<Measured> {
     let local = Granted::default();
     match (job.plan.engine, job.source) {
-        (EngineKind::Null, _) => job.run(&mut Null, None, local, None, None).map(Measured::from),
+        (EngineKind::Null, _) if job.load.qd == 1 => job.run(&mut Null, local, None, None).map(Measured::from),
+        (EngineKind::Null, _) => job.run(&mut NullQueue::new(job.load.qd), local, None, None).map(Measured::from),
         (EngineKind::Spin, Source::Tsc) => {
             let mut engine = Spin::<Tsc>::new(job.plan.delay, job.ticks_per_ns);
-            job.run(&mut engine, None, local, None, None).map(Measured::from)
+            job.run(&mut engine, local, None, None).map(Measured::from)
         }
         (
             EngineKind::Psync
@@ -44,21 +50,18 @@ pub(super) fn measure(job: &Job, bs_bytes: Option<u64>) -> Result<Measured> {
             | EngineKind::NvmeCmd
             | EngineKind::Sg,
             _,
-        ) => super::block::measure(job, bs_bytes),
+        ) => super::block::measure(job),
         (EngineKind::Spin, Source::Monotonic) => {
             let mut engine = Spin::<MonotonicRaw>::new(job.plan.delay, job.ticks_per_ns);
-            job.run(&mut engine, None, local, None, None).map(Measured::from)
+            job.run(&mut engine, local, None, None).map(Measured::from)
         }
         #[cfg(feature = "rdma")]
-        (EngineKind::Rdma(verb), _) => super::rdma::measure(job, verb, bs_bytes.unwrap_or(0)),
+        (EngineKind::Rdma(verb), _) => super::rdma::measure(job, verb, job.load.bs_bytes.unwrap_or(0)),
         #[cfg(not(feature = "rdma"))]
-        (EngineKind::Rdma(_), _) => {
-            let _ = bs_bytes;
-            Err(Error::Unavailable {
-                what: format!("{}: this build has no RDMA engines", job.plan.engine),
-                remedy: "Build with the default features (needs cmake and libclang)".into(),
-            })
-        }
+        (EngineKind::Rdma(_), _) => Err(Error::Unavailable {
+            what: format!("{}: this build has no RDMA engines", job.plan.engine),
+            remedy: "Build with the default features (needs cmake and libclang)".into(),
+        }),
     }
 }
 

@@ -1,85 +1,98 @@
-//! From the samples of one point to its entry in the result.
+//! From the figures of one job to its entry in the result.
 
 use std::collections::BTreeMap;
 
 use super::job::Job;
 use crate::{
     engine::{Convention, EngineKind, Fault, Granted},
-    measure::{End, Stamped, Stop},
-    report::result::{Config, CpuUse, EndedBy, Instrument, LoopKind, MemoryUse, Point, Share, Throughput, Verified},
-    stats::{Interval, Scale, Summary, Tail, histogram, outliers, timeline, windowed_rate},
+    measure::{Depths, End, Stop, Taken},
+    probe::Plan,
+    report::result::{
+        Config, CpuUse, DepthUse, EndedBy, Instrument, LoopKind, MemoryUse, PaceUse, Point, Share, Throughput, Verified,
+    },
+    stats::{Figures, Interval, Scale, Span, windowed_rate},
 };
-
-/// Outliers kept of a run.
-const OUTLIERS: usize = 10;
 
 /// Name of the commands that moved other bytes than they should have.
 pub(super) const CORRUPT_COMMANDS: &str = "corrupt_commands";
 
-/// What was set up for the point.
+/// What was set up for the job.
 pub(super) struct Made {
     pub granted: Granted,
-    pub bs_bytes: Option<u64>,
     /// Whether there is data to verify.
     pub verifiable: bool,
+    /// Memory for samples.
+    pub sample_bytes: u64,
+    /// Memory for each slot of a window, its data not included.
+    pub slots: Option<usize>,
 }
 
-/// Computes every figure of a point.
-pub(super) fn point<S: Stamped>(job: &Job, samples: &[S], made: Made, end: End, cpu: CpuUse) -> Point {
-    let plan = job.plan;
-    let (convention, scale) = (plan.convention(), scale(job));
-    let latencies = sorted(samples, |sample| sample.stop() - sample.start());
-    let phase = |ticks: fn(&S, u64) -> u64| {
-        let of = |sample: &S| ticks(sample, sample.submitted().unwrap_or(sample.start()));
-        plan.phases.then(|| Summary::of_sorted(&sorted(samples, of), scale.latency))
-    };
-    let timeline = timeline(samples, scale);
-    let latency_ns = Summary::of_sorted(&latencies, scale.latency);
+/// Puts every figure of a job into its place.
+pub(super) fn point(job: &Job, figures: Figures, made: Made, taken: Taken, cpu: CpuUse) -> Point {
+    let (plan, load) = (job.plan, &job.load);
     let Instrument { floor_ns, noise } = job.instrument;
-    let ended_by = ended_by(end, plan.count.is_none());
+    let ended_by = ended_by(taken.end);
     // A command that brought wrong data is a sample like any other; that it was wrong was found out after it.
-    let failed = match end {
+    let failed = match taken.end {
         End::Fault { fault: Fault::Data, .. } => Some((CORRUPT_COMMANDS.to_string(), 1)),
         End::Fault { .. } => Some(("failed_commands".to_string(), 1)),
         _ => None,
     };
+    let mut errors: BTreeMap<_, _> = failed.into_iter().collect();
+    errors.extend(failed_commands(taken.failed));
+    let rate = windowed_rate(&figures.timeline);
+    let throughput = throughput(&figures, load.bs_bytes, job.ticks_per_ns, rate);
+    let buffer_bytes = made.granted.buffer.as_ref().map_or(0, |buffer| buffer.bytes);
     Point {
-        config: config(job, made.bs_bytes),
-        convention,
-        loop_kind: LoopKind::Closed,
-        share: Share::of(floor_ns, &latency_ns),
-        tail: Tail::of(&latencies, scale.latency, &latency_ns, &noise.gaps, noise.window_ns),
-        latency_ns,
-        submit_ns: phase(|sample, submitted| submitted - sample.start()),
-        wait_ns: phase(|sample, submitted| sample.stop() - submitted),
-        response_ns: None,
-        histogram: histogram(&latencies, scale.latency),
-        outliers: outliers(samples, OUTLIERS, scale),
-        depth: None,
-        throughput: throughput(samples, made.bs_bytes, job.ticks_per_ns, windowed_rate(&timeline)),
-        timeline,
+        config: config(job),
+        convention: plan.convention(),
+        loop_kind: if load.rate.is_some() { LoopKind::Open } else { LoopKind::Closed },
+        share: Share::of(floor_ns, &figures.latency),
+        tail: figures.tail(&noise.gaps, noise.window_ns),
+        pace: load.rate.map(|rate| PaceUse {
+            rate_per_s: rate,
+            arrivals: plan.arrivals,
+            achieved_per_s: throughput.ops_per_s,
+            late_ns: figures.late.clone().unwrap_or_default(),
+            never_issued: taken.overdue,
+        }),
+        latency_ns: figures.latency,
+        submit_ns: figures.submit.filter(|_| plan.phases),
+        wait_ns: figures.wait.filter(|_| plan.phases),
+        response_ns: figures.response,
+        histogram: figures.histogram,
+        outliers: figures.outliers,
+        depth: made.slots.map(|_| depth_use(&taken.depths)),
+        throughput,
+        timeline: figures.timeline,
         cpu,
         device_counters: None,
         memory: MemoryUse {
-            buffer_bytes: made.granted.buffer.as_ref().map_or(0, |buffer| buffer.bytes),
-            sample_bytes: plan.capacity * size_of::<S>() as u64,
-            bytes_per_outstanding: None,
+            buffer_bytes,
+            sample_bytes: made.sample_bytes,
+            bytes_per_outstanding: made.slots.map(|slot| buffer_bytes / u64::from(load.qd) + slot as u64),
         },
         granted: made.granted,
         verified: if made.verifiable { Verified::NotChecked } else { Verified::NotApplicable },
-        errors: failed.into_iter().collect::<BTreeMap<_, _>>(),
+        errors,
         partial: matches!(ended_by, EndedBy::Signal | EndedBy::Error),
         ended_by,
         ended_because: None,
         samples_file: None,
+        per_job: None,
     }
 }
 
+/// How deep a window was, and how completions came.
+pub(super) fn depth_use(depths: &Depths) -> DepthUse {
+    DepthUse { outstanding: depths.depths(), completed_batch: depths.batches() }
+}
+
 /// Ticks in a nanosecond of what is reported.
-pub(super) fn scale(job: &Job) -> Scale {
-    match job.plan.convention() {
-        Convention::HalfRoundTrip => Scale::halved(job.ticks_per_ns),
-        _ => Scale::of(job.ticks_per_ns),
+pub(super) fn scale(plan: &Plan, ticks_per_ns: f64) -> Scale {
+    match plan.convention() {
+        Convention::HalfRoundTrip => Scale::halved(ticks_per_ns),
+        _ => Scale::of(ticks_per_ns),
     }
 }
 
@@ -94,17 +107,18 @@ pub(super) fn failed_commands(failed: BTreeMap<String, u64>) -> BTreeMap<String,
     errors
 }
 
-fn ended_by(end: End, by_time_alone: bool) -> EndedBy {
+fn ended_by(end: End) -> EndedBy {
     match end {
-        End::Count if by_time_alone => EndedBy::Samples,
         End::Count => EndedBy::Count,
         End::Duration => EndedBy::Duration,
         End::Stopped(Stop::Interrupt | Stop::Terminate | Stop::HangUp) => EndedBy::Signal,
-        End::Stopped(Stop::Stalled | Stop::PeerGone) | End::Fault { .. } | End::Migrated { .. } => EndedBy::Error,
+        End::Stopped(Stop::Stalled | Stop::PeerGone | Stop::Together) | End::Fault { .. } | End::Migrated { .. } => {
+            EndedBy::Error
+        }
     }
 }
 
-fn config(job: &Job, bs_bytes: Option<u64>) -> Config {
+fn config(job: &Job) -> Config {
     let (plan, placed) = (job.plan, job.placed);
     let nanoseconds = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let responds_here = match plan.engine {
@@ -113,16 +127,18 @@ fn config(job: &Job, bs_bytes: Option<u64>) -> Config {
     };
     Config {
         engine: plan.engine,
-        qd: 1,
-        bs_bytes,
-        jobs: 1,
+        qd: job.load.qd,
+        bs_bytes: job.load.bs_bytes,
+        jobs: job.load.jobs,
+        rate_per_s: job.load.rate,
         rw: plan.block.as_ref().filter(|block| block.command.is_none()).map(|block| block.rw),
         completion: plan.completion,
         cpus: vec![placed.cpu],
         peer_cpu: responds_here.then_some(placed.peer_cpu),
         count: plan.count,
         duration_ns: plan.duration.map(nanoseconds),
-        warmup: plan.warmup,
+        warmup: plan.warmup(&job.load),
+        warmup_time_ns: plan.warmup_time.map(nanoseconds),
         clock: plan.clock,
         phases: plan.phases,
         half_rtt: plan.half_rtt,
@@ -133,25 +149,22 @@ fn config(job: &Job, bs_bytes: Option<u64>) -> Config {
     }
 }
 
-/// Differences of stamps, sorted.
-pub(super) fn sorted<S: Stamped>(samples: &[S], ticks: impl Fn(&S) -> u64) -> Vec<u64> {
-    let mut values: Vec<u64> = samples.iter().map(ticks).collect();
-    values.sort_unstable();
-    values
-}
-
-fn throughput<S: Stamped>(samples: &[S], bs_bytes: Option<u64>, ticks_per_ns: f64, interval: Interval) -> Throughput {
-    let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return Throughput::default() };
-    let elapsed_ns = (last.stop() - first.start()) as f64 / ticks_per_ns;
-    if elapsed_ns <= 0.0 {
-        return Throughput::default();
-    }
-    let ops_per_s = samples.len() as f64 * 1e9 / elapsed_ns;
-    let steps = samples.len() as f64 - 1.0;
+/// Rates from the first hand-over to the last completion.
+pub(super) fn throughput(
+    figures: &Figures,
+    bs_bytes: Option<u64>,
+    ticks_per_ns: f64,
+    interval: Interval,
+) -> Throughput {
+    let Some(span) = figures.span.filter(|span| span.elapsed() > 0) else { return Throughput::default() };
+    let Span { first_start, last_start, .. } = span;
+    let n = figures.latency.n as f64;
+    let ops_per_s = n * 1e9 * ticks_per_ns / span.elapsed() as f64;
+    let period_ns = (last_start - first_start) as f64 / ticks_per_ns / (n - 1.0);
     Throughput {
         ops_per_s: Some(ops_per_s),
         bytes_per_s: bs_bytes.map(|bytes| ops_per_s * bytes as f64),
-        period_ns: (steps > 0.0).then(|| (last.start() - first.start()) as f64 / ticks_per_ns / steps),
+        period_ns: (n > 1.0).then_some(period_ns),
         interval,
     }
 }

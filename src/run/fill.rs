@@ -49,17 +49,17 @@ pub fn fill(fill: &Fill) -> Result<String> {
     };
     let sysfs = Sysfs::default();
     make_room(fill, &sysfs, &options)?;
-    let target = Target::open(&sysfs, &options, EngineKind::Psync, Some(1))?;
+    let target = Target::open(&sysfs, &options, EngineKind::Psync, Some(1), false)?;
     let file = target.file()?;
     let shown = fill.path.display();
     let (mut at, end) = (target.offset_bytes, target.offset_bytes + target.size_bytes);
-    let mut buffer = setup::buffer(STEP_BYTES.min(end - at), false, None)?;
+    let mut buffer = setup::buffer(STEP_BYTES.min(end - at), 1, false, None)?;
     while at < end {
         if end - at < u64::from(buffer.bytes()) {
-            buffer = setup::buffer(end - at, false, None)?;
+            buffer = setup::buffer(end - at, 1, false, None)?;
         }
         let bytes = buffer.bytes() as usize;
-        pattern::fill(buffer.region(), bytes, at, seed);
+        pattern::fill(buffer.region(), 0, bytes, at, seed);
         match pwrite(&file, &buffer, at) {
             Ok(0) => return Err(Error::Usage(format!("{shown}: took no more bytes at {at}"))),
             Ok(moved) => at += u64::from(moved),

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use super::figures::sorted;
 use crate::{
     engine::{Engine, Null},
-    measure::{Control, Limits, Noise, Stamped, listen, run},
+    measure::{Control, Limits, Noise, Stamped, Way, listen, run},
     report::result::Instrument,
     stats::Summary,
     timing::{Calibration, Counter, MonotonicRaw, PhasedSample, Sample, Source, Tsc, filled},
@@ -44,7 +43,9 @@ pub(super) fn floor(clock: &Calibration, phases: bool) -> Summary {
 fn floor_of<E: Engine, C: Counter, S: Stamped>(engine: &mut E, clock: &Calibration) -> Summary {
     let mut samples = filled::<S>(FLOOR_COMMANDS);
     let limits = Limits { warmup: 1000, ..Limits::default() };
-    let taken = run::<E, C, S>(engine, &mut samples, limits, &Control::default());
-    let latencies = sorted(&samples[..taken.samples], |sample| sample.stop() - sample.start());
+    let taken = run::<E, C, S>(engine, &mut Way::Single, &mut samples.as_mut_slice(), limits, &Control::default());
+    let samples = &samples[..taken.samples as usize];
+    let mut latencies: Vec<u64> = samples.iter().map(|sample| sample.stop().saturating_sub(sample.start())).collect();
+    latencies.sort_unstable();
     Summary::of_sorted(&latencies, clock.ticks_per_ns())
 }

@@ -12,33 +12,24 @@ use super::{
     Placed, Signals,
     figures::{self, Made},
     monitor::Monitor,
+    samples::{Kind, Raw, Recorder},
     surroundings::Surroundings,
+    team::Team,
 };
 use crate::{
     engine::{Engine, Fault, Granted},
     error::{Error, Result},
     host::Usage,
-    measure::{Control, End, Limits, Stamped, Stop, Taken, run, single},
+    measure::{self, Control, End, Limits, Stop, Taken, Timetable, Way, Window, run},
     peer::Running,
-    probe::Plan,
+    probe::{Load, Plan},
     report::result::{CpuUse, Instrument, Point, Verified},
     sys::interrupt::Sleeper,
-    timing::{Calibration, Counter, MonotonicRaw, PhasedSample, Sample, Source, Tsc, filled},
+    timing::{Calibration, Counter, MonotonicRaw, PacedSample, PhasedSample, Sample, Source, Tsc},
 };
 
 /// Longest wait for one command without payload; see [`Job::stall`].
 const STALL: Duration = Duration::from_secs(10);
-
-/// What all points of a run share.
-pub(crate) struct Job<'a> {
-    pub plan: &'a Plan,
-    pub placed: &'a Placed,
-    pub source: Source,
-    pub ticks_per_ns: f64,
-    pub instrument: &'a Instrument,
-    pub signals: &'a Signals,
-    progress: bool,
-}
 
 /// What all measurements of a result share.
 #[derive(Clone, Copy)]
@@ -49,13 +40,30 @@ pub(crate) struct Shared<'a> {
     pub progress: bool,
 }
 
+/// One thread's part in a point.
+pub(crate) struct Job<'a> {
+    pub plan: &'a Plan,
+    pub load: Load,
+    pub placed: &'a Placed,
+    pub source: Source,
+    pub ticks_per_ns: f64,
+    pub instrument: &'a Instrument,
+    pub signals: &'a Signals,
+    /// Which of the jobs of the point it is, from 0.
+    pub index: u32,
+    pub team: Option<&'a Team>,
+    progress: bool,
+}
+
 /// How the verification command is made ready, where the engine has one.
 pub(crate) type PrepareLast<'a> = Option<&'a dyn Fn()>;
 
-/// A point as measured, before what only the engine's own set-up knows is added.
+/// A job's part as measured, before what only the engine's own set-up knows is added.
 #[cfg_attr(not(feature = "rdma"), allow(dead_code))] // Only engines that move data look at what was issued.
 pub(crate) struct Run {
     pub point: Point,
+    /// What the point was computed from, where it is to be joined with others.
+    pub raw: Option<Raw>,
     /// Commands that completed, warm-up and verification included.
     pub issued: u64,
     /// Whether the verification command completed.
@@ -64,13 +72,18 @@ pub(crate) struct Run {
 }
 
 impl<'a> Job<'a> {
-    pub fn new(plan: &'a Plan, placed: &'a Placed, shared: &Shared<'a>) -> Self {
+    pub fn new(plan: &'a Plan, load: Load, placed: &'a Placed, shared: &Shared<'a>) -> Self {
         let Shared { signals, clock, instrument, progress } = *shared;
         let (source, ticks_per_ns) = (clock.facts().source, clock.ticks_per_ns());
-        Self { plan, placed, source, ticks_per_ns, instrument, signals, progress }
+        Self { plan, load, placed, source, ticks_per_ns, instrument, signals, index: 0, team: None, progress }
     }
 
-    /// Measures one point with an engine that is ready.
+    /// The same as one of several; only the first one draws progress.
+    pub fn in_team(self, team: &'a Team, index: u32) -> Self {
+        Self { team: Some(team), index, progress: self.progress && index == 0, ..self }
+    }
+
+    /// Measures with an engine that is ready.
     ///
     /// # Errors
     /// Those that concern the whole run: no counters, no memory, a clock that ran backwards. A command that failed leaves a
@@ -78,58 +91,136 @@ impl<'a> Job<'a> {
     pub fn run<E: Engine>(
         &self,
         engine: &mut E,
-        bs_bytes: Option<u64>,
         granted: Granted,
         prepare_last: PrepareLast,
         peer: Option<&Running>,
     ) -> Result<Run> {
-        let ready = Ready { job: self, bs_bytes, granted, prepare_last, peer };
-        match (self.source, self.plan.phases) {
-            (Source::Tsc, false) => ready.run::<E, Tsc, Sample>(engine),
-            (Source::Tsc, true) => ready.run::<E, Tsc, PhasedSample>(engine),
-            (Source::Monotonic, false) => ready.run::<E, MonotonicRaw, Sample>(engine),
-            (Source::Monotonic, true) => ready.run::<E, MonotonicRaw, PhasedSample>(engine),
+        let ready = Ready { job: self, granted, prepare_last, peer };
+        match (self.source, self.load.rate, self.plan.phases) {
+            (Source::Tsc, None, false) => ready.closed::<E, Tsc, Sample>(engine),
+            (Source::Tsc, None, true) => ready.closed::<E, Tsc, PhasedSample>(engine),
+            (Source::Tsc, Some(rate), _) => ready.paced::<E, Tsc>(engine, rate),
+            (Source::Monotonic, None, false) => ready.closed::<E, MonotonicRaw, Sample>(engine),
+            (Source::Monotonic, None, true) => ready.closed::<E, MonotonicRaw, PhasedSample>(engine),
+            (Source::Monotonic, Some(rate), _) => ready.paced::<E, MonotonicRaw>(engine, rate),
         }
     }
 
-    /// Longest wait for one command: 10 s, and a second more for every 16 MiB, which software devices need.
-    fn stall(bs_bytes: Option<u64>) -> Duration {
-        STALL + Duration::from_secs(bs_bytes.unwrap_or(0) >> 24)
+    /// Longest wait for one command: 10 s, and a second more for every 16 MiB, which software devices need, on the way at once.
+    fn stall(&self) -> Duration {
+        let bytes = self.load.bs_bytes.unwrap_or(0).saturating_mul(self.load.qd.into());
+        // A timetable may have its own, longer pauses.
+        let pause = self.load.rate.map_or(0.0, |rate| 100.0 / rate as f64);
+        STALL + Duration::from_secs(bytes >> 24) + Duration::from_secs_f64(pause)
+    }
+
+    fn limits(&self) -> Limits {
+        let plan = self.plan;
+        Limits {
+            warmup: plan.warmup(&self.load),
+            warmup_time: plan.warmup_time,
+            count: plan.count,
+            duration: plan.duration,
+            continue_on_error: plan.block.as_ref().is_some_and(|block| block.continue_on_error),
+            cpu: Some(self.placed.cpu),
+        }
     }
 }
 
-/// Everything that a point needs but the engine.
+/// Everything that a job needs but the engine.
 struct Ready<'a> {
     job: &'a Job<'a>,
-    bs_bytes: Option<u64>,
     granted: Granted,
     prepare_last: PrepareLast<'a>,
     peer: Option<&'a Running>,
 }
 
+/// What a job came to, before there are figures.
+struct Ended {
+    taken: Taken,
+    cpu: CpuUse,
+    last: Option<std::result::Result<(), Fault>>,
+    peer_failure: Option<Error>,
+}
+
 impl Ready<'_> {
-    fn run<E: Engine, C: Counter, S: Stamped>(self, engine: &mut E) -> Result<Run> {
-        let plan = self.job.plan;
+    /// As many commands as complete.
+    fn closed<E: Engine, C: Counter, S>(self, engine: &mut E) -> Result<Run>
+    where
+        S: Kind,
+        S::Pace: Default,
+    {
+        let way = match self.job.load.qd {
+            1 => Way::Single,
+            depth => Way::Window(Box::new(Window::new(depth, S::Pace::default()))),
+        };
+        self.run::<E, C, S>(engine, way)
+    }
+
+    /// Commands by a timetable. Jobs that begin together must not keep step: each has random times of its own.
+    fn paced<E: Engine, C: Counter>(self, engine: &mut E, rate: u64) -> Result<Run> {
+        let interval_ticks = 1e9 / rate as f64 * self.job.ticks_per_ns;
+        let pace = Timetable::new(interval_ticks, self.job.plan.arrivals, u64::from(self.job.index) + 1);
+        let way = Way::Window(Box::new(Window::new(self.job.load.qd, pace)));
+        self.run::<E, C, PacedSample>(engine, way)
+    }
+
+    fn run<E: Engine, C: Counter, S: Kind>(self, engine: &mut E, mut way: Way<S>) -> Result<Run> {
+        let (plan, job) = (self.job.plan, self.job);
         let control = Control::default();
-        let mut samples = filled::<S>(plan.capacity as usize);
-        let continue_on_error = plan.block.as_ref().is_some_and(|block| block.continue_on_error);
-        let cpu = self.job.placed.cpu;
-        let limits = Limits { warmup: plan.warmup, duration: plan.duration, continue_on_error, cpu: Some(cpu) };
-        let stall = Job::stall(self.bs_bytes);
+        let kept = plan.kept(&job.load);
+        let may_last = plan.count.is_none_or(|count| count > kept);
+        let mut recorder = Recorder::<S>::new(kept as usize, &job.load, may_last, &job.placed.others)?;
+        let sample_bytes = recorder.bytes();
+        let mut surroundings = Surroundings::begin(job, &self.granted, C::now);
+        let ended = self.measure::<E, C, S>(engine, &mut way, &mut recorder, &mut surroundings, &control)?;
+        let samples = recorder.into_samples()?;
+        let Ended { taken, cpu, last, peer_failure } = ended;
+        let failure = failure(taken.end, last, peer_failure, job.stall(), engine);
+        let last_completed = last == Some(Ok(()));
+        let slots = match way {
+            Way::Single => None,
+            Way::Window(_) => Some(engine.slot_bytes() + Window::<S>::slot_bytes()),
+        };
+        let made = Made { granted: self.granted, verifiable: self.prepare_last.is_some(), sample_bytes, slots };
+        let mut figures = samples.figures(figures::scale(plan, job.ticks_per_ns));
+        surroundings.explain(job, &mut figures);
+        let depths = taken.depths.clone();
+        let mut point = figures::point(job, figures, made, taken, cpu);
+        point.device_counters = surroundings.device_counters();
+        if last_completed {
+            point.verified = Verified::Yes; // Until a check at either end says otherwise.
+        }
+        point.ended_because = failure.as_ref().map(ToString::to_string);
+        let raw = job.team.map(|_| Raw { samples, depths });
+        Ok(Run { point, raw, issued: control.done(), last_completed, failure })
+    }
+
+    /// The run itself, with the thread beside it that watches.
+    fn measure<E: Engine, C: Counter, S: Kind>(
+        &self,
+        engine: &mut E,
+        way: &mut Way<S>,
+        recorder: &mut Recorder<S>,
+        surroundings: &mut Surroundings,
+        control: &Control,
+    ) -> Result<Ended> {
+        let (job, cpu) = (self.job, self.job.placed.cpu);
+        let limits = job.limits();
         let sleeper = Sleeper::current().map_err(|source| Error::call("SIGURG", "sigaction", source, ""))?;
         let monitor = Monitor {
-            control: &control,
-            signals: self.job.signals,
+            control,
+            signals: job.signals,
             sleeper,
-            total: plan.count.map(|count| count.saturating_add(plan.warmup)),
-            warmup: plan.warmup,
-            duration: plan.duration,
-            stall,
-            progress: self.job.progress,
+            total: limits.count.map(|count| count.saturating_add(limits.warmup)),
+            warmup: limits.warmup,
+            duration: limits.duration,
+            stall: job.stall(),
+            progress: job.progress,
             peer: self.peer,
-            cpus: &self.job.placed.others,
+            team: job.team,
+            cpus: &job.placed.others,
         };
-        let mut surroundings = Surroundings::begin(self.job, &self.granted, C::now);
         let finished = AtomicBool::new(false);
         let (measured, peer_failure) = std::thread::scope(|scope| {
             let watcher = std::thread::Builder::new().name("monitor".into());
@@ -139,19 +230,20 @@ impl Ready<'_> {
                 .map_err(|source| Error::call("monitor", "pthread_create", source, ""))?;
             // It begins on this processor, where it would not get away from a thread of real-time priority.
             let _ = started.recv();
+            if job.team.is_some_and(|team| !team.arrive()) {
+                control.request(Stop::Together);
+            }
             let measured = Usage::now(Some(cpu)).and_then(|before| {
-                let taken = run::<E, C, S>(engine, &mut samples, limits, &control);
+                let taken = run::<E, C, S>(engine, way, recorder, limits, control);
                 let usage = Usage::now(Some(cpu))?.since(&before);
                 let last = match taken.end {
-                    End::Fault { .. } | End::Migrated { .. } | End::Stopped(Stop::Stalled | Stop::PeerGone) => None,
+                    End::Fault { .. } | End::Migrated { .. } => None,
+                    End::Stopped(Stop::Stalled | Stop::PeerGone) => None,
                     _ => self.prepare_last,
                 };
                 let last = last.map(|prepare| {
                     prepare();
-                    let mut one = filled::<Sample>(1);
-                    let (done, fault) = single::<E, C, _>(engine, &mut one, &control);
-                    control.advance(done as u64);
-                    fault.map_or(Ok(()), Err)
+                    measure::last(engine, control).inspect(|()| control.advance(1))
                 });
                 Ok((taken, usage, last))
             });
@@ -159,39 +251,10 @@ impl Ready<'_> {
             watcher.thread().unpark();
             measured.map(|measured| (measured, watcher.join().unwrap_or(None)))
         })?;
-        let (Taken { samples: done, end, failed }, usage, last) = measured;
-        let samples = &samples[..done];
-        check_order(samples)?;
+        let (taken, usage, last) = measured;
         let migrated = nix::sched::sched_getcpu().is_ok_and(|now| now != cpu);
-        let failure = failure(end, last, peer_failure, stall, engine);
-        let last_completed = last == Some(Ok(()));
-        let made = Made { granted: self.granted, bs_bytes: self.bs_bytes, verifiable: self.prepare_last.is_some() };
-        let mut point = figures::point(self.job, samples, made, end, CpuUse { usage, migrated });
-        point.errors.extend(figures::failed_commands(failed));
-        surroundings.explain(self.job, &mut point, samples);
-        if last_completed {
-            point.verified = Verified::Yes; // Until a check at either end says otherwise.
-        }
-        point.ended_because = failure.as_ref().map(ToString::to_string);
-        Ok(Run { point, issued: control.done(), last_completed, failure })
+        Ok(Ended { taken, cpu: CpuUse { usage, migrated }, last, peer_failure })
     }
-}
-
-/// A counter that ran backwards makes every later figure meaningless, so it is looked for before anything is computed.
-fn check_order<S: Stamped>(samples: &[S]) -> Result<()> {
-    let mut last = 0;
-    for (index, sample) in samples.iter().enumerate() {
-        let stamps = [sample.start(), sample.submitted().unwrap_or(sample.start()), sample.stop()];
-        for stamp in stamps {
-            if stamp < last {
-                return Err(Error::Clock(format!(
-                    "the counter ran backwards at command {index}, from {last} to {stamp} ticks. Use --clock monotonic"
-                )));
-            }
-            last = stamp;
-        }
-    }
-    Ok(())
 }
 
 /// Words for what ended the run, if it was a failure.
@@ -205,43 +268,18 @@ fn failure<E: Engine>(
     match (end, last) {
         (End::Migrated { from, to }, _) => Some(Error::Migrated { from, to }),
         (End::Stopped(Stop::PeerGone), _) => peer_failure,
+        (End::Stopped(Stop::Together), _) => Some(Error::Together),
         (End::Stopped(Stop::Stalled), _) => Some(Error::Stalled { seconds: stall.as_secs() }),
-        (End::Fault { warmup, index, fault }, _) => {
+        (End::Fault { warmup, index, slot, fault }, _) => {
             let phase = if warmup { "in the warm-up: " } else { "" };
             let cause = peer_failure.map_or_else(String::new, |error| format!(" ({error})"));
-            Some(Error::Command { index, message: format!("{phase}{}{cause}", engine.explain(fault)) })
+            Some(Error::Command { index, message: format!("{phase}{}{cause}", engine.explain(slot, fault)) })
         }
         // The verification command of a run that was told to stop may be given up as well.
         (End::Stopped(_), Some(Err(Fault::Abandoned))) => None,
         (_, Some(Err(fault))) => {
-            Some(Error::Verification(format!("the command for it failed: {}", engine.explain(fault))))
+            Some(Error::Verification(format!("the command for it failed: {}", engine.explain(0, fault))))
         }
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn samples(stamps: &[(u64, u64)]) -> Vec<Sample> {
-        stamps.iter().map(|&(start, stop)| Sample { start, stop }).collect()
-    }
-
-    #[test]
-    fn a_clock_that_steps_back_is_an_error_that_names_the_command() {
-        assert!(check_order(&samples(&[(1, 2), (2, 5), (5, 5)])).is_ok());
-        for stepped in [&[(1, 2), (3, 9), (4, 12)], &[(1, 2), (3, 9), (9, 8)]] {
-            let error = check_order(&samples(stepped)).unwrap_err();
-            assert!(error.to_string().contains("ran backwards at command 2"), "{error}");
-            assert_eq!(error.exit_code(), 1);
-        }
-    }
-
-    #[test]
-    fn a_stamp_of_a_phase_must_lie_between_the_others() {
-        let phased = |submitted| [PhasedSample { start: 10, submitted, stop: 20 }];
-        assert!(check_order(&phased(15)).is_ok());
-        assert!(check_order(&phased(9)).is_err() && check_order(&phased(21)).is_err());
     }
 }

@@ -17,6 +17,7 @@ mod monitor;
 mod quiet;
 #[cfg(feature = "rdma")]
 mod rdma;
+mod samples;
 #[cfg(feature = "rdma")]
 pub mod serve;
 #[cfg(feature = "rdma")]
@@ -26,7 +27,9 @@ mod serve_screen;
 mod session;
 mod signals;
 mod surroundings;
+mod sweep;
 mod table;
+mod team;
 mod warnings;
 
 use std::{
@@ -39,7 +42,7 @@ use crate::{
     error::{EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED, Error, Result},
     host::{CpuSet, Cpus, cpu},
     measure::Stop,
-    probe::Plan,
+    probe::{Load, Plan},
     report::{OutputFile, RunResult, fio, json, text},
 };
 
@@ -53,6 +56,7 @@ pub use table::{Table, table};
 use dispatch::Measured;
 use job::{Job, Shared};
 use session::Session;
+use sweep::Sweep;
 
 /// What stdout shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,6 +109,8 @@ pub struct Reporting {
     pub label: Option<String>,
     /// Facts that the user adds.
     pub meta: BTreeMap<String, String>,
+    /// Whether to go on with what an earlier call has left in `output`.
+    pub resume: bool,
     /// Whether progress is drawn, where stderr is a terminal.
     pub progress: bool,
 }
@@ -126,49 +132,65 @@ pub struct Outcome {
 /// What kept the measurement from starting, or the result from being written. A failure after the first command is in
 /// [`Outcome::failure`], beside a partial result.
 pub fn measure(plans: &[Plan], reporting: &Reporting) -> Result<Outcome> {
+    let mut sweep = Sweep::begin(plans, reporting.output.as_deref(), reporting.resume)?;
     let output = reporting.output.as_deref().map(OutputFile::open).transpose()?;
     let mut session = Session::begin()?;
-    let (result, failure) = session.run(plans, reporting.label.clone(), reporting.meta.clone(), reporting.progress)?;
-    finish(result, reporting, output, failure, session.stopped())
+    let (label, meta) = (reporting.label.clone(), reporting.meta.clone());
+    let (result, failure) = session.run(plans, label, meta, reporting.progress, sweep.as_mut())?;
+    finish(result, reporting, output, sweep.as_ref(), failure, session.stopped())
 }
 
-/// Measures the points of all plans until one fails, or a signal comes.
+/// Measures the points of all plans until one fails, or a signal comes. The first `done` ones are not measured any more, and
+/// each of the others is `stored` as soon as it is.
 ///
 /// # Errors
 /// What kept the very first point from being measured. Later, the points before are kept, and the failure stands beside.
-fn measure_all(plans: &[Plan], cpus: &Cpus, shared: &Shared) -> Result<(Vec<Measured>, Option<Error>)> {
+fn measure_all(
+    plans: &[Plan],
+    done: usize,
+    cpus: &Cpus,
+    shared: &Shared,
+    mut stored: impl FnMut(&Measured) -> Result<()>,
+) -> Result<(Vec<Measured>, Option<Error>)> {
     let mut measured: Vec<Measured> = Vec::new();
-    for plan in plans {
-        let placed = match place(plan, cpus) {
-            Ok(placed) => placed,
+    let points = plans.iter().flat_map(|plan| plan.points.iter().map(move |&load| (plan, load)));
+    for (plan, load) in points.skip(done) {
+        let mut point = match measure_point(plan, load, cpus, shared) {
+            Ok(point) => point,
             Err(error) if measured.is_empty() => return Err(error),
             Err(error) => return Ok((measured, Some(error))),
         };
-        let job = Job::new(plan, &placed, shared);
-        for &bytes in &plan.points {
-            match dispatch::measure(&job, bytes) {
-                Ok(point) => measured.push(point),
-                Err(error) if measured.is_empty() => return Err(error),
-                Err(error) => return Ok((measured, Some(error))),
-            }
-            let failure = measured.last_mut().and_then(|last| last.failure.take());
-            if failure.is_some() || shared.signals.received().is_some() {
-                return Ok((measured, failure));
-            }
+        let failure = point.failure.take().or(stored(&point).err());
+        measured.push(point);
+        if failure.is_some() || shared.signals.received().is_some() {
+            return Ok((measured, failure));
         }
     }
     Ok((measured, None))
+}
+
+/// Measures one point, with one job on this thread or with a team of them.
+fn measure_point(plan: &Plan, load: Load, cpus: &Cpus, shared: &Shared) -> Result<Measured> {
+    let placed = place(plan, load.jobs, cpus)?;
+    match placed.as_slice() {
+        [alone] => dispatch::measure(&Job::new(plan, load, alone, shared)),
+        all => team::measure(plan, load, all, shared),
+    }
 }
 
 fn finish(
     result: RunResult,
     reporting: &Reporting,
     output: Option<OutputFile>,
+    sweep: Option<&Sweep>,
     failure: Option<Error>,
     stop: Option<Stop>,
 ) -> Result<Outcome> {
-    let document = json::to_string(&result)
-        .map_err(|source| Error::Output { path: reporting.output.clone().unwrap_or("<stdout>".into()), source })?;
+    let document = match sweep {
+        Some(sweep) => sweep.document(&result, failure.is_none() && stop.is_none())?,
+        None => json::to_string(&result)
+            .map_err(|source| Error::Output { path: reporting.output.clone().unwrap_or("<stdout>".into()), source })?,
+    };
     let text = match reporting.format {
         ResultFormat::Plain(Format::Json) => document.clone(),
         ResultFormat::Plain(Format::Text) => text::render(&result),
@@ -198,7 +220,7 @@ fn finish_document(
     Outcome { stdout, failure, exit_code }
 }
 
-/// Where the threads run.
+/// Where the threads of a job run.
 #[derive(Clone, Debug)]
 pub(crate) struct Placed {
     /// Processor of the measuring thread.
@@ -209,33 +231,44 @@ pub(crate) struct Placed {
     pub others: CpuSet,
 }
 
-/// Chooses processors, and pins this thread, which is the measuring one.
-fn place(plan: &Plan, cpus: &Cpus) -> Result<Placed> {
-    let placed = choose(plan, cpus)?;
-    cpu::pin_current(placed.cpu)?;
+/// Chooses processors for each job, and pins this thread, which is the measuring one where there is only one, to the first.
+fn place(plan: &Plan, jobs: u32, cpus: &Cpus) -> Result<Vec<Placed>> {
+    let placed = choose(plan, jobs, cpus)?;
+    if let Some(first) = placed.first() {
+        cpu::pin_current(first.cpu)?;
+    }
     Ok(placed)
 }
 
 /// The processors that the plans will be measured on, as far as they can be had.
 fn measuring_cpus(plans: &[Plan], cpus: &Cpus) -> CpuSet {
-    plans.iter().filter_map(|plan| choose(plan, cpus).ok()).map(|placed| placed.cpu).collect()
+    let most = |plan: &Plan| plan.points.iter().map(|load| load.jobs).max().unwrap_or(1);
+    let placed = plans.iter().filter_map(|plan| choose(plan, most(plan), cpus).ok());
+    placed.flatten().map(|placed| placed.cpu).collect()
 }
 
-/// Chooses processors, near the device where there is one.
-fn choose(plan: &Plan, cpus: &Cpus) -> Result<Placed> {
-    for (cpu, option) in [(plan.cpu, "--cpu"), (plan.peer_cpu, "--peer-cpu")] {
-        if let Some(cpu) = cpu {
-            cpus.check_usable(cpu, option)?;
-        }
-    }
+/// Chooses processors, near the device where there is one: each job gets its own as long as there are any, then they are
+/// shared in turn.
+fn choose(plan: &Plan, jobs: u32, cpus: &Cpus) -> Result<Vec<Placed>> {
+    plan.cpus.iter().try_for_each(|&cpu| cpus.check_usable(cpu, "--cpu"))?;
+    plan.peer_cpu.iter().try_for_each(|&cpu| cpus.check_usable(cpu, "--peer-cpu"))?;
     let near = dispatch::near_cpus(plan);
-    let taken: CpuSet = plan.peer_cpu.into_iter().collect();
-    let none = CpuSet::default();
-    let cpu = plan.cpu.or_else(|| cpus.choose(near.as_ref(), &taken)).or_else(|| cpus.choose(None, &none)).unwrap_or(0);
-    let taken: CpuSet = [cpu].into_iter().collect();
-    let peer_cpu = plan.peer_cpu.or_else(|| cpus.choose(near.as_ref(), &taken)).unwrap_or(cpu);
+    let mut chosen = plan.cpus.clone();
+    let mut taken: CpuSet = plan.peer_cpu.into_iter().collect();
+    while plan.cpus.is_empty() && chosen.len() < jobs as usize {
+        let Some(cpu) = cpus.choose(near.as_ref(), &taken) else { break };
+        chosen.push(cpu);
+        taken = taken.iter().chain([cpu]).collect();
+    }
+    if chosen.is_empty() {
+        chosen.push(cpus.choose(None, &CpuSet::default()).unwrap_or(0));
+    }
+    let of_jobs: Vec<usize> = chosen.iter().copied().cycle().take(jobs as usize).collect();
+    let taken: CpuSet = of_jobs.iter().copied().collect();
+    let peer_cpu = plan.peer_cpu.or_else(|| cpus.choose(near.as_ref(), &taken));
     let others = cpus.usable().without(&taken);
-    Ok(Placed { cpu, peer_cpu, others })
+    let placed = |cpu| Placed { cpu, peer_cpu: peer_cpu.unwrap_or(cpu), others: others.clone() };
+    Ok(of_jobs.into_iter().map(placed).collect())
 }
 
 /// RFC 3339 in UTC, to the second. The civil date is Howard Hinnant's `civil_from_days`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::{
     host::{Moment, Nearby, Watch},
     stats::Outlier,
-    timing::Stamps,
+    timing::{Sample, Stamps},
 };
 
 /// Windows kept. Beyond it every two are made one: a run of any length takes the same memory and loses only sharpness.
@@ -97,10 +97,9 @@ impl Moments {
         Some(nearby)
     }
 
-    /// Says of each outlier what changed around it, and what may have caused it.
-    pub fn explain<S: Stamps>(&self, outliers: &mut [Outlier], samples: &[S], p50_ns: Option<f64>, latency_scale: f64) {
-        for outlier in outliers {
-            let Some(sample) = samples.get(outlier.index as usize) else { continue };
+    /// Says of each outlier, whose stamps are in `slowest`, what changed around it, and what may have caused it.
+    pub fn explain(&self, outliers: &mut [Outlier], slowest: &[Sample], p50_ns: Option<f64>, latency_scale: f64) {
+        for (outlier, sample) in outliers.iter_mut().zip(slowest) {
             outlier.nearby = self.around(sample.start(), sample.stop());
             // Half of a round trip is what is reported; the whole of it is what took time.
             let excess_ns = p50_ns.map(|p50_ns| (outlier.latency_ns - p50_ns) * latency_scale / self.ticks_per_ns);
@@ -133,7 +132,6 @@ mod tests {
     use crate::{
         host::{Cause, Sysfs},
         stats::{Scale, outliers},
-        timing::Sample,
     };
 
     /// A clock that moves by a tick at each read, of which each test has its own.
@@ -180,9 +178,10 @@ mod tests {
         moments.look(Duration::from_nanos(60), true);
         let samples: Vec<_> = [(1, 2), (2, 102)].map(|(start, stop)| Sample { start, stop }).into();
         let mut found = outliers(&samples, 1, Scale::of(1.0));
-        moments.explain(&mut found, &samples, Some(1.0), 1.0);
+        let slowest = [samples[1]];
+        moments.explain(&mut found, &slowest, Some(1.0), 1.0);
         assert_eq!((found[0].index, found[0].cause), (1, Some(Cause::Stopped)));
-        moments.explain(&mut found, &samples, Some(1.0), 2.0);
+        moments.explain(&mut found, &slowest, Some(1.0), 2.0);
         assert_eq!(found[0].cause, None);
     }
 }

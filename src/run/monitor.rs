@@ -10,7 +10,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{Signals, moments::Moments};
+use super::{Signals, moments::Moments, team::Team};
 use crate::{
     error::Error,
     host::{CpuSet, cpu},
@@ -48,6 +48,8 @@ pub(crate) struct Monitor<'a> {
     pub progress: bool,
     /// The other end, if there is one.
     pub peer: Option<&'a Running>,
+    /// The other jobs of the point, if there are any.
+    pub team: Option<&'a Team>,
     /// Processors that this thread may run on; empty for no choice.
     pub cpus: &'a CpuSet,
 }
@@ -125,6 +127,9 @@ impl Monitor<'_> {
             seen.peer_failure = Some(error);
             self.control.request(Stop::PeerGone);
         }
+        if self.team.is_some_and(Team::has_failed) {
+            self.control.request(Stop::Together);
+        }
         if now - seen.moved > self.stall {
             self.control.request(Stop::Stalled);
         }
@@ -140,7 +145,7 @@ impl Monitor<'_> {
         let since = *seen.stopping.get_or_insert(now);
         let grace = match stop {
             Stop::Interrupt | Stop::Terminate | Stop::HangUp => GRACE,
-            Stop::Stalled | Stop::PeerGone => Duration::ZERO,
+            Stop::Stalled | Stop::PeerGone | Stop::Together => Duration::ZERO,
         };
         if now - since.max(seen.moved) >= grace {
             self.control.abandon();

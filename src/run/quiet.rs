@@ -13,7 +13,7 @@ use crate::{
         quiet::{CpuLatency, LockedMemory, Priority, Steering, interrupts, priority},
         rdma::{self, RdmaDevice},
     },
-    probe::Plan,
+    probe::{Load, Plan},
     report::Warning,
 };
 
@@ -89,8 +89,12 @@ impl Quieted {
 
 /// Memory that a point will map at most, as far as it can be told beforehand.
 fn bytes_needed(plan: &Plan) -> u64 {
-    let buffer = plan.points.iter().flatten().max().copied().unwrap_or(0);
-    plan.capacity.saturating_mul(SAMPLE_BYTES).saturating_add(buffer.saturating_mul(4))
+    let of = |load: &Load| {
+        let samples = plan.kept(load).saturating_mul(SAMPLE_BYTES);
+        let data = load.bs_bytes.unwrap_or(0).saturating_mul(load.qd.into()).saturating_mul(4);
+        samples.saturating_add(data).saturating_mul(load.jobs.into())
+    };
+    plan.points.iter().map(of).max().unwrap_or(0)
 }
 
 /// Whether the commands of a plan complete by an interrupt of their device, wherever they are waited for. Polled verbs do

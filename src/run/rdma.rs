@@ -23,9 +23,9 @@ use crate::{
             endpoint::{Endpoint, Role},
             explain,
             ping_pong::{SendPingPong, WritePingPong},
-            requester::{Counting, Fixed, Requester},
+            requester::{Counting, Fixed, Moderated, Requester, Vary},
             responder::{Responder, Watch},
-            wait::{Polling, Sleeping},
+            wait::{Polling, Sleeping, SleepingDeep},
             wire::{EndpointInfo, Issued, Request, Verdict},
         },
     },
@@ -124,7 +124,7 @@ pub(super) fn measure(job: &Job, verb: Verb, bs_bytes: u64) -> Result<Measured> 
     require_support(&Sysfs::default())?; // Before a peer is bothered.
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
     let (completion, options) = (job.plan.completion, job.plan.rdma.clone());
-    let request = Request { verb, bs_bytes, completion, options, seed };
+    let request = Request { verb, bs_bytes, depth: job.load.qd, completion, options, seed };
     match &job.plan.peer {
         None => loopback(job, request),
         Some(peer) => with_peer(job, peer, request),
@@ -145,32 +145,54 @@ fn initiate(
         _ => &endpoint.send_queue,
     };
     let polling = || Polling::new(queue);
-    let sleeping = || Sleeping::new(queue).ok_or_else(|| Error::usage("the completion queue has no event channel"));
-    let bs_bytes = Some(endpoint.request.bs_bytes);
+    let no_channel = || Error::usage("the completion queue has no event channel");
+    let sleeping = || Sleeping::new(queue).ok_or_else(no_channel);
+    let sleeping_deep = || SleepingDeep::new(queue).ok_or_else(no_channel);
     let prepare_last = || endpoint.prepare_last();
     let last: Option<&dyn Fn()> = Some(&prepare_last);
+    let deep = endpoint.request.depth > 1;
     match (endpoint.request.verb, endpoint.request.completion) {
         (Verb::Read | Verb::Write | Verb::Send | Verb::FetchAdd, Completion::Poll) => {
-            job.run(&mut Requester::new(endpoint, request, polling(), Fixed), bs_bytes, granted, last, peer)
-        }
-        (Verb::Read | Verb::Write | Verb::Send | Verb::FetchAdd, Completion::Event) => {
-            job.run(&mut Requester::new(endpoint, request, sleeping()?, Fixed), bs_bytes, granted, last, peer)
+            polled(job, Requester::new(endpoint, request, polling(), Fixed), granted, last, peer)
         }
         (Verb::CompareSwap, Completion::Poll) => {
+            polled(job, Requester::new(endpoint, request, polling(), Counting::default()), granted, last, peer)
+        }
+        (Verb::Read | Verb::Write | Verb::Send | Verb::FetchAdd, Completion::Event) if deep => {
+            job.run(&mut Requester::new(endpoint, request, sleeping_deep()?, Fixed), granted, last, peer)
+        }
+        (Verb::CompareSwap, Completion::Event) if deep => {
             let counting = Counting::default();
-            job.run(&mut Requester::new(endpoint, request, polling(), counting), bs_bytes, granted, last, peer)
+            job.run(&mut Requester::new(endpoint, request, sleeping_deep()?, counting), granted, last, peer)
+        }
+        (Verb::Read | Verb::Write | Verb::Send | Verb::FetchAdd, Completion::Event) => {
+            job.run(&mut Requester::new(endpoint, request, sleeping()?, Fixed), granted, last, peer)
         }
         (Verb::CompareSwap, Completion::Event) => {
             let counting = Counting::default();
-            job.run(&mut Requester::new(endpoint, request, sleeping()?, counting), bs_bytes, granted, last, peer)
+            job.run(&mut Requester::new(endpoint, request, sleeping()?, counting), granted, last, peer)
         }
         (Verb::SendPingPong, Completion::Poll) => {
-            job.run(&mut SendPingPong::new(endpoint, request, polling()), bs_bytes, granted, last, peer)
+            job.run(&mut SendPingPong::new(endpoint, request, polling()), granted, last, peer)
         }
         (Verb::SendPingPong, Completion::Event) => {
-            job.run(&mut SendPingPong::new(endpoint, request, sleeping()?), bs_bytes, granted, last, peer)
+            job.run(&mut SendPingPong::new(endpoint, request, sleeping()?), granted, last, peer)
         }
-        (Verb::WritePingPong, _) => job.run(&mut WritePingPong::new(endpoint, request), bs_bytes, granted, last, peer),
+        (Verb::WritePingPong, _) => job.run(&mut WritePingPong::new(endpoint, request), granted, last, peer),
+    }
+}
+
+/// Runs a requester that polls, of which every command reports its completion or only some.
+fn polled<V: Vary>(
+    job: &Job,
+    mut requester: Requester<Polling, V>,
+    granted: Granted,
+    last: Option<&dyn Fn()>,
+    peer: Option<&Running>,
+) -> Result<Run> {
+    match job.plan.rdma.signal_every {
+        1 => job.run(&mut requester, granted, last, peer),
+        every => job.run(&mut Moderated::new(requester, every, job.load.qd), granted, last, peer),
     }
 }
 
@@ -286,7 +308,7 @@ fn conclude(mut run: Run, initiator: &Endpoint, verdict: Verdict, peer: Option<P
             run.point.errors.insert("lost_messages".into(), lost);
         }
     }
-    Measured { point: run.point, peer, failure: run.failure }
+    Measured { point: run.point, raw: run.raw, peer, failure: run.failure }
 }
 
 /// This end of a session with a serving peer.
@@ -320,7 +342,7 @@ fn with_peer(job: &Job, peer: &PeerAddress, request: Request) -> Result<Measured
         engine: plan.engine,
         count: plan.count,
         duration_ns: plan.duration.map(|time| time.as_nanos() as u64),
-        warmup: plan.warmup,
+        warmup: plan.warmup(&job.load),
     })?;
     let mut far = remote.facts.clone();
     far.mtu_bytes = initiator.facts().mtu_bytes; // Each end had offered its own; this is what was agreed.

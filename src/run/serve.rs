@@ -59,6 +59,8 @@ pub struct ServeOptions {
     pub max_clients: usize,
     /// Largest payload of one command.
     pub max_bytes: u64,
+    /// Most commands that a client may have outstanding: bounds the receives that are kept for it.
+    pub max_depth: u64,
     /// Device, port and GID of this end.
     pub rdma: RdmaOptions,
     /// Processor for responders.
@@ -282,6 +284,13 @@ impl Shared {
         if request.bs_bytes > most {
             let asked = request.bs_bytes;
             return Err(format!("{asked} bytes are beyond this server's limit of {most}; its --max-size raises it"));
+        }
+        let most = self.options.max_depth;
+        if u64::from(request.depth) > most {
+            let asked = request.depth;
+            return Err(format!(
+                "a depth of {asked} is beyond this server's limit of {most}; its --max-depth raises it"
+            ));
         }
         let RdmaOptions { device, port, gid_index, .. } = self.options.rdma.clone();
         let options = RdmaOptions { device, port, gid_index, inline_bytes: None, ..request.options };

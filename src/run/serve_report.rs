@@ -143,7 +143,6 @@ fn end_name(ended_by: EndedBy) -> &'static str {
     match ended_by {
         EndedBy::Count => "count",
         EndedBy::Duration => "duration",
-        EndedBy::Samples => "the room for samples",
         EndedBy::Signal => "a signal",
         EndedBy::Error => "an error",
     }

@@ -77,7 +77,10 @@ impl Live<'_> {
         if self.bar.is_hidden() {
             return;
         }
-        let rates = self.rates.at(progress.done, Instant::now());
+        let mut rates = self.rates.at(progress.done, Instant::now());
+        // This end's clock has run since the queue pairs were connected, long before the first command of a client that makes
+        // its memory resident first.
+        rates.overall = since_warmup(progress).or(rates.overall);
         self.bar.set_message(format!("{}: {}", self.name, describe(progress, rates)));
     }
 }
@@ -115,6 +118,12 @@ impl Rates {
             overall: rate(done, now.saturating_duration_since(self.began)),
         }
     }
+}
+
+/// The rate over the measured part, as the client's clock has it.
+fn since_warmup(progress: &Progress) -> Option<f64> {
+    let elapsed_ns = progress.elapsed_ns.filter(|&elapsed| elapsed > 0)?;
+    believable_rate(progress.done as f64 * 1e9 / elapsed_ns as f64)
 }
 
 fn rate(commands: u64, time: Duration) -> Option<f64> {
@@ -167,6 +176,13 @@ mod tests {
 
     fn seen(latest: f64, overall: f64) -> Seen {
         Seen { latest: Some(latest), overall: Some(overall) }
+    }
+
+    #[test]
+    fn the_rate_over_all_is_that_of_the_measured_part_if_the_client_tells_its_time() {
+        let told = |elapsed_ns| since_warmup(&Progress { done: 50, elapsed_ns, ..Progress::default() });
+        assert_eq!((told(Some(2 * SECOND)), told(Some(0)), told(None)), (Some(25.0), None, None));
+        assert_eq!(since_warmup(&Progress { done: u64::MAX, elapsed_ns: Some(1), ..Progress::default() }), None);
     }
 
     #[test]

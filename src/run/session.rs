@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::SystemTime};
 
 use super::{
-    Signals, dispatch::Measured, instrument, job::Shared, measure_all, measuring_cpus, place, quiet::Quieted,
+    Signals, Sweep, dispatch::Measured, instrument, job::Shared, measure_all, measuring_cpus, place, quiet::Quieted,
     timestamp, warnings,
 };
 use crate::{
@@ -56,11 +56,13 @@ impl Session {
         label: Option<String>,
         meta: BTreeMap<String, String>,
         progress: bool,
+        mut sweep: Option<&mut Sweep>,
     ) -> Result<(RunResult, Option<Error>)> {
         let first = require_one_way(plans)?;
         let cpus = &self.cpus;
         let quieted = first.quiet.then(|| Quieted::begin(plans, &measuring_cpus(plans, cpus)));
-        let placed = place(first, cpus)?;
+        let placed = place(first, first.points.first().map_or(1, |load| load.jobs), cpus)?;
+        let Some(placed) = placed.into_iter().next() else { return Err(Error::usage("there is nothing to measure")) };
         let quieted = quieted.map(|quieted| quieted.raise(plans, &placed));
         let started_at = timestamp(SystemTime::now());
         let clock = match &mut self.clock {
@@ -68,10 +70,6 @@ impl Session {
             none => none.insert(Calibration::begin(first.clock)?),
         };
         let instrument = instrument::measure(clock, first.phases);
-        let shared = Shared { signals: &self.signals, clock, instrument: &instrument, progress };
-        let (measured, failure) = measure_all(plans, cpus, &shared)?;
-        let clock = clock.check()?;
-        let (quiet, not_undone) = quieted.map(Quieted::end).unzip();
         let mut result = RunResult {
             schema: SCHEMA,
             tool: Tool::default(),
@@ -79,19 +77,34 @@ impl Session {
             label,
             meta,
             host: HostFacts::read(&Sysfs::default(), Some(placed.cpu)),
-            clock,
-            instrument,
-            quiet,
+            clock: clock.facts().clone(),
+            instrument: instrument.clone(),
+            quiet: None,
             peer: None,
             points: Vec::new(),
             warnings: Vec::new(),
+            sweep: None,
         };
+        let shared = Shared { signals: &self.signals, clock, instrument: &instrument, progress };
+        let done = sweep.as_ref().map_or(0, |sweep| sweep.done());
+        if let Some(sweep) = &mut sweep {
+            sweep.enter(&result);
+        }
+        let (measured, failure) = measure_all(plans, done, cpus, &shared, |point| match &mut sweep {
+            Some(sweep) => sweep.add(&result, point),
+            None => Ok(()),
+        })?;
+        result.clock = clock.check()?;
+        let not_undone = quieted.map(Quieted::end).and_then(|(quiet, not_undone)| {
+            result.quiet = Some(quiet);
+            not_undone
+        });
         for Measured { point, peer, .. } in measured {
             result.peer = result.peer.or(peer);
             result.points.push(point);
         }
         result.warnings = warnings::of(&result, &placed);
-        result.warnings.extend(not_undone.flatten());
+        result.warnings.extend(not_undone);
         Ok((result, failure))
     }
 }

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{figures, job::Job, moments::Moments};
+use super::{figures, job::Job, moments::Moments, team::Team};
 use crate::{
     engine::Granted,
     host::{DeviceCounters, Sysfs, Watch, increases},
-    report::result::Point,
-    timing::Stamps,
+    stats::Figures,
 };
 
 /// From before the first command to after the last one.
@@ -27,20 +26,26 @@ impl Surroundings {
         let device = device_counters(&sysfs, granted);
         let before = device.as_ref().map(|device| device.read(&sysfs)).unwrap_or_default();
         job.signals.was_stopped(); // Before now, which is of no concern.
-        let moments = (!job.placed.others.is_empty()).then(|| {
+        let watched = job.team.is_none_or(Team::is_watched) && !job.placed.others.is_empty();
+        let moments = watched.then(|| {
             let watch = Watch::current(sysfs.clone(), job.placed.cpu, device.as_ref());
             Moments::begin(watch, now, job.ticks_per_ns)
         });
         Self { sysfs, device, before, moments }
     }
 
-    /// Adds to a point what was counted, and to its outliers what may have caused them.
-    pub fn explain<S: Stamps>(&self, job: &Job, point: &mut Point, samples: &[S]) {
-        point.device_counters = self.device.as_ref().map(|device| increases(&device.read(&self.sysfs), &self.before));
+    /// Says of the outliers what may have caused them.
+    pub fn explain(&self, job: &Job, figures: &mut Figures) {
         if let Some(moments) = &self.moments {
-            let p50_ns = point.latency_ns.percentiles.p50;
-            moments.explain(&mut point.outliers, samples, p50_ns, figures::scale(job).latency);
+            let p50_ns = figures.latency.percentiles.p50;
+            let scale = figures::scale(job.plan, job.ticks_per_ns).latency;
+            moments.explain(&mut figures.outliers, &figures.slowest, p50_ns, scale);
         }
+    }
+
+    /// What the device has counted since the beginning, where it counts.
+    pub fn device_counters(&self) -> Option<BTreeMap<String, u64>> {
+        self.device.as_ref().map(|device| increases(&device.read(&self.sysfs), &self.before))
     }
 }
 

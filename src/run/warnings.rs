@@ -1,14 +1,13 @@
 //! Doubts that a finished run raises by itself. Refusals are errors elsewhere; what stands here did not stop the run.
 
+use std::collections::BTreeSet;
+
 use super::Placed;
 use crate::{
-    engine::{BlockGranted, EngineKind},
+    engine::{BlockGranted, EngineKind, Verb},
     host::{HostFacts, Trouble},
     measure::Noise,
-    report::{
-        RunResult, Warning,
-        result::{EndedBy, Point},
-    },
+    report::{RunResult, Warning, result::Point},
     timing::{CALIBRATION_LIMIT_PPM, ClockFacts, Source},
     units::format_size,
 };
@@ -76,7 +75,7 @@ fn machine(host: &HostFacts, noise: &Noise, placed: &Placed, warn: &mut impl FnM
     if placed.others.is_empty() {
         warn(
             "one-cpu",
-            "there is one processor: signals, progress and the responder share it with the measurement".into(),
+            "no processor is left beside the measuring ones: signals, progress and responders share them".into(),
         );
     }
     if let Some(governor) = host.governor.as_deref().filter(|governor| *governor != "performance") {
@@ -103,10 +102,7 @@ fn of_point(point: &Point, warn: &mut impl FnMut(&str, String)) {
             ),
         );
     }
-    if point.ended_by == EndedBy::Samples {
-        let n = point.latency_ns.n;
-        warn("samples-full", format!("the run ended after {n} commands, when the room for samples was used up"));
-    }
+    of_load(point, warn);
     if let Some(lost) = point.errors.get("lost_messages") {
         warn("lost-messages", format!("{lost} messages never arrived; their commands are in the figures as sent"));
     }
@@ -128,6 +124,52 @@ fn of_point(point: &Point, warn: &mut impl FnMut(&str, String)) {
         warn(
             "cpu-shared",
             "initiator and responder share a processor: each waits for the other to be scheduled".into(),
+        );
+    }
+}
+
+/// Whether the load was what was asked for.
+fn of_load(point: &Point, warn: &mut impl FnMut(&str, String)) {
+    let config = &point.config;
+    let cpus: BTreeSet<_> = config.cpus.iter().collect();
+    if cpus.len() < config.jobs as usize {
+        let (jobs, cpus) = (config.jobs, cpus.len());
+        warn("jobs-share-cpus", format!("{jobs} jobs share {cpus} CPUs: each waits for others to be scheduled"));
+    }
+    if let Some(pace) = &point.pace {
+        let (rate, achieved) = (pace.rate_per_s, pace.achieved_per_s.unwrap_or(0.0));
+        let interval_ns = 1e9 * f64::from(config.jobs) / rate as f64;
+        if pace.late_ns.percentiles.p50.is_some_and(|late| late > interval_ns) {
+            warn(
+                "rate-not-kept",
+                format!(
+                    "{rate}/s were asked for, {achieved:.0}/s completed: commands waited for a free slot (see --qd) or for \
+                     the CPU; response times count from when they were due"
+                ),
+            );
+        }
+        if pace.never_issued > 0 {
+            let never = pace.never_issued;
+            warn(
+                "never-issued",
+                format!("{never} commands were due before the end and never issued: they are in no statistic"),
+            );
+        }
+    }
+    let read_depth = point.granted.rdma.as_ref().and_then(|end| end.read_depth);
+    let limited = matches!(config.engine, EngineKind::Rdma(verb) if verb == Verb::Read || verb.is_atomic());
+    if let Some(granted) = read_depth.filter(|&granted| limited && u32::from(granted) < config.qd) {
+        warn(
+            "read-depth",
+            format!("of {} commands at most {granted} are on their way: the rest wait in the send queue", config.qd),
+        );
+    }
+    if let Some(every) = config.rdma.as_ref().map(|rdma| rdma.signal_every).filter(|&every| every > 1) {
+        warn(
+            "signal-every",
+            format!(
+                "only every {every}th command reports its completion: the others were complete before they were seen"
+            ),
         );
     }
 }

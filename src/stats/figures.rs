@@ -67,6 +67,10 @@ pub struct Figures {
     pub submit: Option<Summary>,
     /// From hand-over to completion, where that was stamped.
     pub wait: Option<Summary>,
+    /// From the intended start to completion, where there was a timetable.
+    pub response: Option<Summary>,
+    /// From the intended start to the actual one, where there was a timetable.
+    pub late: Option<Summary>,
     /// Distribution of the latency.
     pub histogram: Histogram,
     /// The largest samples, largest first.
@@ -92,6 +96,8 @@ impl Figures {
         // Either all samples have the stamp between or none.
         let phased = samples.first().is_some_and(|sample| sample.submitted().is_some());
         let phase = |ticks| phased.then(|| Summary::of_sorted(&sorted(ticks), scale.latency));
+        let paced = samples.first().is_some_and(|sample| sample.intended().is_some());
+        let timed = |ticks| paced.then(|| Summary::of_sorted(&sorted(ticks), scale.latency));
         let latencies = sorted(|sample| sample.stop().saturating_sub(sample.start()));
         let latency = Summary::of_sorted(&latencies, scale.latency);
         let outliers = outliers(samples, most, scale);
@@ -102,6 +108,8 @@ impl Figures {
             latency,
             submit: phase(|sample| sample.submitted().unwrap_or(sample.start()).saturating_sub(sample.start())),
             wait: phase(|sample| sample.stop().saturating_sub(sample.submitted().unwrap_or(sample.start()))),
+            response: timed(|sample| sample.stop().saturating_sub(sample.intended().unwrap_or(sample.start()))),
+            late: timed(|sample| sample.start().saturating_sub(sample.intended().unwrap_or(sample.start()))),
             histogram: histogram(&latencies, scale.latency),
             slowest: slowest.map(|sample| Sample { start: sample.start(), stop: sample.stop() }).collect(),
             outliers,

@@ -19,8 +19,10 @@ const WINDOWS: u64 = 100;
 /// One of the largest samples.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outlier {
-    /// Index of the command, from 0.
+    /// Index of the command in the order of completion, from 0.
     pub index: u64,
+    /// The job that issued it, from 0; null where there is one only.
+    pub job: Option<u32>,
     /// When it was handed over, in nanoseconds since the first measured command.
     pub at_ns: f64,
     /// How long it took, in nanoseconds.
@@ -75,6 +77,7 @@ pub fn outliers<S: Stamps>(samples: &[S], most: usize, scale: Scale) -> Vec<Outl
     }
     let outlier = |Reverse((latency, Reverse(index))): Reverse<(u64, Reverse<usize>)>| Outlier {
         index: index as u64,
+        job: None,
         at_ns: round_picoseconds((samples[index].start() - origin) as f64 / scale.time),
         latency_ns: round_picoseconds(latency as f64 / scale.latency),
         nearby: None,

@@ -47,7 +47,9 @@ impl Beyond {
 
     /// As [`Beyond::of`], from the samples in ticks, sorted.
     pub fn of_sorted(sorted: &[u64], scale_ticks_per_ns: f64, summary: &Summary) -> Option<Self> {
-        let inside = |threshold_ns| move |&ticks: &u64| ticks as f64 / scale_ticks_per_ns <= threshold_ns;
+        // The threshold is a sample's own latency, rounded: back to the ticks that it came from, so that they are inside.
+        let inside =
+            |threshold_ns: f64| move |&ticks: &u64| ticks <= (threshold_ns * scale_ticks_per_ns).round() as u64;
         Self::of(summary, |threshold_ns| (sorted.len() - sorted.partition_point(inside(threshold_ns))) as u64)
     }
 }
@@ -125,6 +127,15 @@ mod tests {
         let tail = tail(&sorted, &[(32_000.0, 1_000)], 1e6).unwrap();
         assert_eq!((tail.percentile, tail.threshold_ns, tail.commands), (99.0, 50_000.0, 1));
         assert_eq!((tail.gaps_heard, tail.explained_fraction), (0, 0.0));
+    }
+
+    #[test]
+    fn samples_at_the_threshold_are_not_above_it_at_any_rate_of_the_clock() {
+        for rate in [2.1, 2.0949, 3.0, 0.999] {
+            let sorted = latencies();
+            let beyond = Beyond::of_sorted(&sorted, rate, &Summary::of_sorted(&sorted, rate)).unwrap();
+            assert_eq!(beyond.commands, 10, "{rate}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Linux AIO by its raw system calls: one request, and the completion ring that the kernel maps into the process.
+//! Linux AIO by its raw system calls, and the completion ring that the kernel maps into the process.
 //!
 //! The ring's layout is the kernel's `struct aio_ring` (fs/aio.c), which fio and others read as well. Where it is another
 //! one, [`Queue::reap_ring`] must not be used; [`Queue::has_ring`] tells.
@@ -48,6 +48,9 @@ struct Event {
     result2: i64,
 }
 
+/// Most events that one call reaps.
+const EVENTS: u32 = 16;
+
 /// The head of `struct aio_ring`; the events follow it.
 #[repr(C)]
 struct Ring {
@@ -61,11 +64,13 @@ struct Ring {
     header_bytes: u32,
 }
 
-/// An AIO context with one request on one file and one buffer.
+/// An AIO context on one file and one buffer. A request belongs to a slot, whose piece of the buffer it moves. The kernel
+/// copies requests when they are submitted, so that one serves all slots.
 #[derive(Debug)]
 pub struct Queue {
     context: c_ulong,
     request: Box<Iocb>,
+    events: Box<[Event; EVENTS as usize]>,
     // Dropped after the context, which waits for what is in flight.
     _file: File,
     buffer: Buffer,
@@ -89,18 +94,28 @@ impl Queue {
             bytes: u64::from(buffer.bytes()),
             ..Iocb::default()
         });
-        Ok(Self { context, request, _file: file, buffer })
+        let events = Box::new([Event::default(); EVENTS as usize]);
+        Ok(Self { context, request, events, _file: file, buffer })
     }
 
-    /// The memory that the request moves.
+    /// The memory that requests move.
     pub fn buffer(&self) -> &Buffer {
         &self.buffer
     }
 
-    /// Sets where the next request begins, in bytes.
+    /// Makes the next request one of a slot, which begins at `offset`, in bytes.
     #[inline(always)]
-    pub fn set_offset(&mut self, offset: u64) {
+    pub fn set(&mut self, slot: u32, offset: u64) {
+        self.request.data = slot.into();
+        self.request.buffer = self.buffer.piece(slot) as u64;
         self.request.offset = offset as i64;
+    }
+
+    /// Memory that the completion ring takes for each of `depth` requests, in bytes.
+    pub fn slot_bytes(&self, depth: u32) -> usize {
+        // SAFETY: as in `has_ring`.
+        let entries = if self.has_ring() { unsafe { (*self.ring()).entries } } else { 0 };
+        entries as usize * size_of::<Event>() / depth.max(1) as usize
     }
 
     /// `io_submit(2)` of the request.
@@ -128,9 +143,9 @@ impl Queue {
         }
     }
 
-    /// One look into the ring; the result of the request if it has completed: bytes or a negative errno.
+    /// One look into the ring; the slot of a request that has completed, and its result: bytes or a negative errno.
     #[inline(always)]
-    pub fn reap_ring(&mut self) -> Option<i64> {
+    pub fn reap_ring(&mut self) -> Option<(u32, i64)> {
         let ring = self.ring();
         // SAFETY: the mapping lives as long as the context, and has this layout, as `has_ring` found. Only this thread moves
         // the head, so it may be read relaxed; the tail is read before the event, and the head released after it.
@@ -142,17 +157,17 @@ impl Queue {
             let event = ring.add(1).cast::<Event>().add(head as usize).read();
             let next = if head + 1 == (*ring).entries { 0 } else { head + 1 };
             (*ring).head.store(next, Ordering::Release);
-            Some(event.result)
+            Some((event.data as u32, event.result)) // The number of a slot, as given at submission.
         }
     }
 
-    /// `io_getevents(2)`: waits for the completion, or until a signal comes (then `None`).
+    /// `io_getevents(2)`: waits for a completion, or until a signal comes; tells slots and results, `most` at most.
     ///
     /// # Errors
     /// The errno, but for EINTR.
     #[inline(always)]
-    pub fn wait(&mut self) -> Result<Option<i64>, i32> {
-        self.get_events(1, ptr::null())
+    pub fn wait(&mut self, most: u32, told: impl FnMut(u32, i64)) -> Result<(), i32> {
+        self.get_events(1, most, ptr::null(), told)
     }
 
     /// One look by `io_getevents(2)`, for kernels whose ring is unknown.
@@ -160,21 +175,30 @@ impl Queue {
     /// # Errors
     /// As [`Queue::wait`].
     #[inline(always)]
-    pub fn look(&mut self) -> Result<Option<i64>, i32> {
-        self.get_events(0, &timespec { tv_sec: 0, tv_nsec: 0 })
+    pub fn look(&mut self, most: u32, told: impl FnMut(u32, i64)) -> Result<(), i32> {
+        self.get_events(0, most, &timespec { tv_sec: 0, tv_nsec: 0 }, told)
     }
 
     #[inline(always)]
-    fn get_events(&mut self, least: c_long, timeout: *const timespec) -> Result<Option<i64>, i32> {
-        let mut event = Event::default();
-        // SAFETY: there is room for the one event that is asked for; the timeout is null or lives until the call returns.
+    fn get_events(
+        &mut self,
+        least: c_long,
+        most: u32,
+        timeout: *const timespec,
+        mut told: impl FnMut(u32, i64),
+    ) -> Result<(), i32> {
+        let most = most.min(EVENTS);
+        let events = self.events.as_mut_ptr();
+        // SAFETY: there is room for the events that are asked for; the timeout is null or lives until the call returns.
         let got =
-            unsafe { libc::syscall(libc::SYS_io_getevents, self.context, least, 1 as c_long, &mut event, timeout) };
-        match got {
-            1 => Ok(Some(event.result)),
-            0 => Ok(None),
-            _ if Errno::last_raw() == libc::EINTR => Ok(None),
-            _ => Err(Errno::last_raw()),
+            unsafe { libc::syscall(libc::SYS_io_getevents, self.context, least, c_long::from(most), events, timeout) };
+        match usize::try_from(got) {
+            Ok(got) => {
+                self.events.iter().take(got).for_each(|event| told(event.data as u32, event.result));
+                Ok(())
+            }
+            Err(_) if Errno::last_raw() == libc::EINTR => Ok(()),
+            Err(_) => Err(Errno::last_raw()),
         }
     }
 
@@ -209,16 +233,19 @@ mod tests {
         let mut queue = Queue::new(1, file, buffer, false).unwrap();
         assert!(queue.has_ring());
         assert_eq!(queue.reap_ring(), None);
+        let mut results = Vec::new();
         // More often than the ring has entries, so that it wraps.
         for round in 0..1000 {
-            queue.set_offset(256 * (round % 2));
+            queue.set(0, 256 * (round % 2));
             queue.submit().unwrap();
-            let wanted = 512 - 256 * (round % 2) as i64;
-            match round % 3 {
-                0 => assert_eq!(queue.wait(), Ok(Some(wanted))),
-                1 => while queue.look().unwrap().is_none_or(|got| got != wanted) {},
-                _ => while queue.reap_ring().is_none_or(|got| got != wanted) {},
+            while results.is_empty() {
+                match round % 3 {
+                    0 => queue.wait(1, |slot, result| results.push((slot, result))).unwrap(),
+                    1 => queue.look(1, |slot, result| results.push((slot, result))).unwrap(),
+                    _ => results.extend(queue.reap_ring()),
+                }
             }
+            assert_eq!(std::mem::take(&mut results), [(0, 512 - 256 * (round % 2) as i64)]);
         }
     }
 

@@ -29,6 +29,7 @@ unsafe impl Send for CompletionQueue {}
 unsafe impl Sync for CompletionQueue {}
 
 /// Room for one completion, made once and written by the provider.
+#[repr(transparent)]
 pub struct WorkCompletion {
     raw: ibv_wc,
 }
@@ -54,6 +55,12 @@ impl WorkCompletion {
     /// The device's own code, where the status is not success.
     pub fn vendor(&self) -> u32 {
         self.raw.vendor_err
+    }
+
+    /// The number of its request, as given when that was posted.
+    #[inline(always)]
+    pub fn request(&self) -> u64 {
+        self.raw.wr_id
     }
 
     /// Bytes received; defined for receives only.
@@ -113,6 +120,18 @@ impl CompletionQueue {
             1 => Ok(true),
             errno => Err(errno.wrapping_neg()),
         }
+    }
+
+    /// One look for as many completions as there is room for; returns how many there were.
+    ///
+    /// # Errors
+    /// As [`CompletionQueue::poll_one`].
+    #[inline(always)]
+    pub fn poll_many(&self, completions: &mut [WorkCompletion]) -> Result<usize, i32> {
+        // SAFETY: the queue is live; a WorkCompletion is an ibv_wc, and there are as many as are asked for. No slice here has
+        // more than a c_int can say.
+        let got = unsafe { (self.poll)(self.raw, completions.len() as libc::c_int, completions.as_mut_ptr().cast()) };
+        usize::try_from(got).map_err(|_| got.wrapping_neg())
     }
 
     /// The same queue to sleep on; `None` if it was made without events.

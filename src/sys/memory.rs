@@ -150,12 +150,18 @@ impl Drop for Region {
     }
 }
 
-/// A region with the number of bytes that one command moves to or from its beginning: what system calls may be given.
+/// A region in equal pieces, one for each outstanding command, with the number of bytes that a command moves to or from the
+/// beginning of its piece: what system calls may be given.
 #[derive(Debug)]
 pub struct Buffer {
     region: Region,
     bytes: u32,
+    stride: usize,
+    pieces: u32,
 }
+
+/// Pieces begin at multiples of this: what direct access needs at most of the memory's place on devices in use.
+const PIECE_ALIGNMENT: usize = 512;
 
 impl Buffer {
     /// Maps a buffer for commands of `bytes`; see [`Region::new`].
@@ -163,7 +169,18 @@ impl Buffer {
     /// # Errors
     /// As [`Region::new`].
     pub fn new(bytes: u32, pages: Pages, node: Option<u32>) -> io::Result<Self> {
-        Ok(Self { region: Region::new(bytes as usize, pages, node)?, bytes })
+        Self::in_pieces(bytes, 1, pages, node)
+    }
+
+    /// As [`Buffer::new`], for `pieces` commands at once; at least one.
+    ///
+    /// # Errors
+    /// As [`Region::new`].
+    pub fn in_pieces(bytes: u32, pieces: u32, pages: Pages, node: Option<u32>) -> io::Result<Self> {
+        let (stride, pieces) = ((bytes as usize).next_multiple_of(PIECE_ALIGNMENT), pieces.max(1));
+        let whole = stride.checked_mul(pieces as usize - 1).and_then(|others| others.checked_add(bytes as usize));
+        let whole = whole.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
+        Ok(Self { region: Region::new(whole, pages, node)?, bytes, stride, pieces })
     }
 
     /// Bytes that one command moves; never more than are mapped.
@@ -172,10 +189,28 @@ impl Buffer {
         self.bytes
     }
 
+    /// Commands that can move data at once.
+    pub fn pieces(&self) -> u32 {
+        self.pieces
+    }
+
+    /// Where the piece of a slot begins in the region; slots that there are no pieces for share the first one.
+    #[inline(always)]
+    pub fn place(&self, slot: u32) -> usize {
+        if slot < self.pieces { self.stride * slot as usize } else { 0 }
+    }
+
     /// The first byte, for the kernel.
     #[inline(always)]
     pub(super) fn pointer(&self) -> *mut u8 {
         self.region.start.as_ptr()
+    }
+
+    /// The first byte of the piece of a slot, for the kernel.
+    #[inline(always)]
+    pub(super) fn piece(&self, slot: u32) -> *mut u8 {
+        // SAFETY: every piece begins within the mapping, which `in_pieces` made that long.
+        unsafe { self.region.start.as_ptr().add(self.place(slot)) }
     }
 
     /// The memory itself.
@@ -234,6 +269,14 @@ mod tests {
         assert_eq!(&bytes, b"\0\0lat\0\0\0");
         region.cell(3).store(7);
         assert_eq!(region.cell(3).load(), 7);
+    }
+
+    #[test]
+    fn pieces_lie_one_behind_the_other_and_within_the_mapping() {
+        let buffer = Buffer::in_pieces(700, 9, Pages::Normal, None).unwrap();
+        assert_eq!((buffer.pieces(), buffer.place(0), buffer.place(8), buffer.place(9)), (9, 0, 8 * 1024, 0));
+        assert!(buffer.place(8) + buffer.bytes() as usize <= buffer.region().len());
+        assert!(Buffer::in_pieces(u32::MAX, u32::MAX, Pages::Normal, None).is_err());
     }
 
     #[test]

@@ -81,8 +81,8 @@ impl UringCommand {
     }
 
     #[inline(always)]
-    pub(super) fn set_buffer(&mut self, buffer: &Buffer) {
-        self.0.data = buffer.pointer() as u64;
+    pub(super) fn set_buffer(&mut self, buffer: &Buffer, slot: u32) {
+        self.0.data = buffer.piece(slot) as u64;
         self.0.data_bytes = buffer.bytes();
     }
 
@@ -110,7 +110,7 @@ impl Passthrough {
     /// The command on the namespace behind `file`, moving the whole buffer.
     pub fn new(file: File, buffer: Option<Buffer>, mut command: UringCommand) -> Self {
         if let Some(buffer) = &buffer {
-            command.set_buffer(buffer);
+            command.set_buffer(buffer, 0);
         }
         Self { command: Box::new(Command64 { command: command.0, result: 0 }), file, buffer }
     }

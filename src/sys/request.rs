@@ -110,6 +110,22 @@ impl SendRequest {
         Self(parts)
     }
 
+    /// Makes the next post one of a slot: its completion carries the number, and its payload lies at `offset` of a registered
+    /// buffer.
+    #[inline(always)]
+    pub fn set_slot(&mut self, slot: u32, memory: &MemoryRegion, offset: usize) {
+        self.0.request.wr_id = slot.into();
+        self.0.entry.addr = memory.region().address() + offset as u64;
+    }
+
+    /// Whether the next post reports its completion.
+    #[inline(always)]
+    pub fn set_signalled(&mut self, signalled: bool) {
+        let flag = ibv_send_flags::IBV_SEND_SIGNALED.0;
+        let flags = self.0.request.send_flags;
+        self.0.request.send_flags = if signalled { flags | flag } else { flags & !flag };
+    }
+
     /// Sets what a compare and swap expects and what it puts there.
     #[inline(always)]
     pub fn set_compare_swap(&mut self, expected: u64, new: u64) {

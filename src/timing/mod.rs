@@ -7,4 +7,4 @@ mod samples;
 pub mod tsc;
 
 pub use clock::{CALIBRATION_LIMIT_PPM, Calibration, ClockChoice, ClockFacts, Counter, MonotonicRaw, Source, Tsc};
-pub use samples::{PhasedSample, Sample, Stamps, filled};
+pub use samples::{PacedSample, PhasedSample, Sample, Stamps, filled};

@@ -22,6 +22,20 @@ pub struct PhasedSample {
     pub stop: u64,
 }
 
+/// As [`PhasedSample`], with the time at which the command was to be handed over (`--rate`). 32 bytes a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct PacedSample {
+    /// When the timetable wanted it handed over.
+    pub intended: u64,
+    /// Stamp taken before the command was handed over.
+    pub start: u64,
+    /// Stamp taken when the hand-over had returned.
+    pub submitted: u64,
+    /// Stamp taken after its completion was seen.
+    pub stop: u64,
+}
+
 /// What the arithmetic reads of a sample.
 pub trait Stamps: Copy {
     /// A value that no memory has by chance of being fresh; writing it makes pages resident.
@@ -33,6 +47,10 @@ pub trait Stamps: Copy {
     fn submitted(&self) -> Option<u64>;
     /// Stamp taken after the completion was seen, in ticks.
     fn stop(&self) -> u64;
+    /// When the timetable wanted it handed over, in ticks, where there was one; never after the start.
+    fn intended(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl Stamps for Sample {
@@ -60,6 +78,23 @@ impl Stamps for PhasedSample {
     }
     fn stop(&self) -> u64 {
         self.stop
+    }
+}
+
+impl Stamps for PacedSample {
+    const FILL: Self = Self { intended: u64::MAX, start: u64::MAX, submitted: u64::MAX, stop: u64::MAX };
+
+    fn start(&self) -> u64 {
+        self.start
+    }
+    fn submitted(&self) -> Option<u64> {
+        Some(self.submitted)
+    }
+    fn stop(&self) -> u64 {
+        self.stop
+    }
+    fn intended(&self) -> Option<u64> {
+        Some(self.intended)
     }
 }
 

@@ -56,7 +56,13 @@ fn cut_while_running(options: &str, path: &Path) -> Output {
 
 #[test]
 fn a_file_that_is_cut_ends_the_run_with_what_the_command_moved() {
-    for (engine, call) in [("psync", "pread"), ("libaio", "AIO pread"), ("io-uring", "io_uring read")] {
+    for (engine, call) in [
+        ("psync", "pread"),
+        ("libaio", "AIO pread"),
+        ("libaio --qd 7", "AIO pread"),
+        ("io-uring", "io_uring read"),
+        ("io-uring --qd 7", "io_uring read"),
+    ] {
         if is_missing(engine) {
             continue;
         }
@@ -79,7 +85,14 @@ fn a_file_that_is_cut_ends_the_run_with_what_the_command_moved() {
 
 #[test]
 fn a_run_that_goes_on_counts_the_commands_that_fail() {
-    for engine in ["psync", "libaio --completion event", "io-uring", "io-uring --completion event"] {
+    for engine in [
+        "psync",
+        "libaio --completion event",
+        "libaio --qd 5",
+        "io-uring",
+        "io-uring --completion event",
+        "io-uring --completion event --qd 5",
+    ] {
         if is_missing(engine) {
             continue;
         }

@@ -127,7 +127,8 @@ fn assert_sound(arguments: &str, point: &Value) {
     assert_eq!(point["errors"], serde_json::json!({}), "{arguments}");
     assert_eq!(point["partial"], false, "{arguments}");
     if point["ended_by"] == "count" {
-        assert_eq!(latency["n"], point["config"]["count"], "{arguments}");
+        let (count, jobs) = (&point["config"]["count"], &point["config"]["jobs"]);
+        assert_eq!(latency["n"].as_u64().unwrap(), count.as_u64().unwrap() * jobs.as_u64().unwrap(), "{arguments}");
     }
     let mut last = latency["min"].as_f64().unwrap();
     assert!(last > 0.0, "{arguments}: {latency}");

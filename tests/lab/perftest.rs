@@ -20,15 +20,20 @@ pub fn command(tool: &str, port: u16, count: usize, peer: Option<&str>) -> Comma
 
 /// What a client measured, by the names of [`FIGURES`], in nanoseconds.
 pub fn measure(tool: &str, port: u16, count: usize, peer: &str) -> Vec<f64> {
+    parse(&until_served(|| command(tool, port, count, Some(peer))), count)
+}
+
+/// What a client reports once its server answers.
+pub fn until_served(client: impl Fn() -> Command) -> String {
     let until = Instant::now() + LONGEST;
     // A server says nowhere that it listens; a connection that is refused costs it nothing.
     loop {
-        let client = Background(command(tool, port, count, Some(peer)).spawn().expect("perftest is installed"));
-        let (code, stdout, stderr) = client.wait(LONGEST);
+        let running = Background(client().spawn().expect("perftest is installed"));
+        let (code, stdout, stderr) = running.wait(LONGEST);
         if code == 0 {
-            return parse(&stdout, count);
+            return stdout;
         }
-        assert!(Instant::now() < until, "{tool}: {code}: {stdout}{stderr}");
+        assert!(Instant::now() < until, "{code}: {stdout}{stderr}");
         thread::sleep(Duration::from_millis(200));
     }
 }

@@ -8,11 +8,11 @@ use crate::{
 
 /// How completions are reaped.
 pub trait Reap {
-    /// One look, or one wait.
+    /// One look, or one wait: tells slots and results, `most` at most.
     ///
     /// # Errors
     /// The errno of the call.
-    fn reap(queue: &mut Queue) -> Result<Option<i64>, i32>;
+    fn reap(queue: &mut Queue, most: u32, told: impl FnMut(u32, i64)) -> Result<(), i32>;
 }
 
 /// From the ring that the kernel maps into the process.
@@ -27,31 +27,36 @@ pub struct BySleep;
 
 impl Reap for InRing {
     #[inline(always)]
-    fn reap(queue: &mut Queue) -> Result<Option<i64>, i32> {
-        Ok(queue.reap_ring())
+    fn reap(queue: &mut Queue, most: u32, mut told: impl FnMut(u32, i64)) -> Result<(), i32> {
+        for _ in 0..most {
+            let Some((slot, result)) = queue.reap_ring() else { break };
+            told(slot, result);
+        }
+        Ok(())
     }
 }
 
 impl Reap for ByLook {
     #[inline(always)]
-    fn reap(queue: &mut Queue) -> Result<Option<i64>, i32> {
-        queue.look()
+    fn reap(queue: &mut Queue, most: u32, told: impl FnMut(u32, i64)) -> Result<(), i32> {
+        queue.look(most, told)
     }
 }
 
 impl Reap for BySleep {
     #[inline(always)]
-    fn reap(queue: &mut Queue) -> Result<Option<i64>, i32> {
-        queue.wait()
+    fn reap(queue: &mut Queue, most: u32, told: impl FnMut(u32, i64)) -> Result<(), i32> {
+        queue.wait(most, told)
     }
 }
 
-/// One AIO request at a time.
+/// Reads and writes by AIO.
 #[derive(Debug)]
 pub struct Aio<R: Reap> {
     queue: Queue,
     offsets: Offsets,
-    offset: u64,
+    /// Where the command of each slot goes.
+    offset: Box<[u64]>,
     bytes: u32,
     subject: Subject,
     reap: std::marker::PhantomData<R>,
@@ -61,15 +66,17 @@ impl<R: Reap> Aio<R> {
     /// The engine on a context that is set up.
     pub fn new(queue: Queue, offsets: Offsets, subject: Subject) -> Self {
         let bytes = queue.buffer().bytes();
-        Self { queue, offsets, offset: 0, bytes, subject, reap: std::marker::PhantomData }
+        let offset = vec![0; queue.buffer().pieces() as usize].into_boxed_slice();
+        Self { queue, offsets, offset, bytes, subject, reap: std::marker::PhantomData }
     }
 }
 
 impl<R: Reap> Engine for Aio<R> {
     #[inline(always)]
-    fn prepare(&mut self, _slot: u32) -> Result<(), Fault> {
-        self.offset = self.offsets.draw();
-        self.queue.set_offset(self.offset);
+    fn prepare(&mut self, slot: u32) -> Result<(), Fault> {
+        let offset = self.offsets.draw();
+        self.offset[slot as usize] = offset;
+        self.queue.set(slot, offset);
         Ok(())
     }
 
@@ -79,16 +86,18 @@ impl<R: Reap> Engine for Aio<R> {
     }
 
     #[inline(always)]
-    fn poll(&mut self, done: &mut Done) -> Result<(), Fault> {
-        if let Some(result) = R::reap(&mut self.queue).map_err(Fault::Poll)? {
-            completed(result, self.bytes)?;
-            done.complete();
-        }
-        Ok(())
+    fn poll<D: Done>(&mut self, done: &mut D) -> Result<(), Fault> {
+        let bytes = self.bytes;
+        let told = |slot, result| done.complete(slot, completed(result, bytes));
+        R::reap(&mut self.queue, D::MOST, told).map_err(Fault::Poll)
     }
 
-    fn explain(&self, fault: Fault) -> String {
-        self.subject.explain(self.offset, fault)
+    fn slot_bytes(&self) -> usize {
+        size_of::<u64>() + self.queue.slot_bytes(self.queue.buffer().pieces())
+    }
+
+    fn explain(&self, slot: u32, fault: Fault) -> String {
+        self.subject.explain(self.offset[slot as usize], fault)
     }
 }
 
@@ -96,7 +105,7 @@ impl<R: Reap> Block for Aio<R> {
     fn buffer(&self) -> Option<&Buffer> {
         Some(self.queue.buffer())
     }
-    fn offset(&self) -> u64 {
-        self.offset
+    fn offset(&self, slot: u32) -> u64 {
+        self.offset[slot as usize]
     }
 }

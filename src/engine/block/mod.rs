@@ -21,17 +21,14 @@ pub mod uring;
 use std::io;
 
 use super::{Engine, Fault};
-use crate::{
-    host::Sysfs,
-    sys::memory::{Buffer, Region},
-};
+use crate::{host::Sysfs, sys::memory::Buffer};
 
 /// An engine whose commands move data from or to a place.
 pub trait Block: Engine {
-    /// The data of the command in hand; none for commands without data.
+    /// The data of all slots; none for commands without data.
     fn buffer(&self) -> Option<&Buffer>;
-    /// The place of the command in hand, in bytes from the beginning of the target.
-    fn offset(&self) -> u64;
+    /// The place of a slot's command, in bytes from the beginning of the target.
+    fn offset(&self, slot: u32) -> u64;
 }
 
 /// What the words about a failed command are made of.
@@ -115,9 +112,4 @@ fn completed(result: i64, bytes: u32) -> Result<(), Fault> {
     } else {
         Err(Fault::Short(result as u32))
     }
-}
-
-/// The memory of a buffer, and the bytes in use.
-fn data(buffer: &Buffer) -> (&Region, usize) {
-    (buffer.region(), buffer.bytes() as usize)
 }

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use io_uring::squeue;
+use io_uring::{cqueue, squeue};
 
 use super::{
     Block, Subject,
@@ -33,36 +33,43 @@ pub struct ByRing<H: HandOver, A: Await> {
     ways: PhantomData<(H, A)>,
 }
 
-/// Where the command goes.
+/// Where commands go.
 struct Place {
     offsets: Offsets,
-    offset: u64,
+    /// The command of each slot.
+    offset: Box<[u64]>,
     block_shift: u32,
 }
 
 impl Place {
+    fn new(offsets: Offsets, depth: u32, block_bytes: u64) -> Self {
+        let offset = vec![0; depth as usize].into_boxed_slice();
+        Self { offsets, offset, block_shift: block_bytes.trailing_zeros() }
+    }
+
     /// The next one, as a block address.
     #[inline(always)]
-    fn next(&mut self) -> u64 {
-        self.offset = self.offsets.draw();
-        self.offset >> self.block_shift
+    fn next(&mut self, slot: u32) -> u64 {
+        let offset = self.offsets.draw();
+        self.offset[slot as usize] = offset;
+        offset >> self.block_shift
     }
 }
 
 impl<H: HandOver, A: Await> ByRing<H, A> {
     /// The engine on a ring that is set up; blocks are of `block_bytes`, a power of two.
     pub fn new(ring: WideRing, command: UringCommand, offsets: Offsets, block_bytes: u64, subject: Subject) -> Self {
-        let request = ring.command(command);
-        let place = Place { offsets, offset: 0, block_shift: block_bytes.trailing_zeros() };
+        let request = ring.command(command, 0);
+        let place = Place::new(offsets, ring.depth(), block_bytes);
         Self { ring, command, request, place, subject, ways: PhantomData }
     }
 }
 
 impl<H: HandOver, A: Await> Engine for ByRing<H, A> {
     #[inline(always)]
-    fn prepare(&mut self, _slot: u32) -> Result<(), Fault> {
-        self.command.set_lba(self.place.next());
-        self.request = self.ring.command(self.command);
+    fn prepare(&mut self, slot: u32) -> Result<(), Fault> {
+        self.command.set_lba(self.place.next(slot));
+        self.request = self.ring.command(self.command, slot);
         Ok(())
     }
 
@@ -72,19 +79,17 @@ impl<H: HandOver, A: Await> Engine for ByRing<H, A> {
     }
 
     #[inline(always)]
-    fn poll(&mut self, done: &mut Done) -> Result<(), Fault> {
-        if let Some(completion) = A::reap(&mut self.ring).map_err(Fault::Poll)? {
-            match completion.result() {
-                0 => done.complete(),
-                status if status > 0 => return Err(Fault::Completion { status: status as u32, vendor: 0 }),
-                errno => return Err(Fault::Failed(-errno)),
-            }
-        }
-        Ok(())
+    fn poll<D: Done>(&mut self, done: &mut D) -> Result<(), Fault> {
+        let told = |slot, completion: cqueue::Entry32| done.complete(slot, outcome(completion.result()));
+        A::reap(&mut self.ring, D::MOST, told).map_err(Fault::Poll)
     }
 
-    fn explain(&self, fault: Fault) -> String {
-        explain(&self.subject, self.place.offset, fault)
+    fn slot_bytes(&self) -> usize {
+        size_of::<u64>() + self.ring.slot_bytes()
+    }
+
+    fn explain(&self, slot: u32, fault: Fault) -> String {
+        explain(&self.subject, self.place.offset[slot as usize], fault)
     }
 
     fn fault_name(&self, fault: Fault) -> String {
@@ -96,8 +101,8 @@ impl<H: HandOver, A: Await> Block for ByRing<H, A> {
     fn buffer(&self) -> Option<&Buffer> {
         self.ring.buffer()
     }
-    fn offset(&self) -> u64 {
-        self.place.offset
+    fn offset(&self, slot: u32) -> u64 {
+        self.place.offset[slot as usize]
     }
 }
 
@@ -111,15 +116,15 @@ pub struct ByIoctl {
 impl ByIoctl {
     /// The engine on an open namespace; blocks are of `block_bytes`, a power of two.
     pub fn new(passthrough: Passthrough, offsets: Offsets, block_bytes: u64, subject: Subject) -> Self {
-        let place = Place { offsets, offset: 0, block_shift: block_bytes.trailing_zeros() };
+        let place = Place::new(offsets, 1, block_bytes);
         Self { passthrough, place, subject }
     }
 }
 
 impl Engine for ByIoctl {
     #[inline(always)]
-    fn prepare(&mut self, _slot: u32) -> Result<(), Fault> {
-        self.passthrough.set_lba(self.place.next());
+    fn prepare(&mut self, slot: u32) -> Result<(), Fault> {
+        self.passthrough.set_lba(self.place.next(slot));
         Ok(())
     }
 
@@ -132,13 +137,13 @@ impl Engine for ByIoctl {
     }
 
     #[inline(always)]
-    fn poll(&mut self, done: &mut Done) -> Result<(), Fault> {
-        done.complete();
+    fn poll<D: Done>(&mut self, done: &mut D) -> Result<(), Fault> {
+        done.complete(0, Ok(()));
         Ok(())
     }
 
-    fn explain(&self, fault: Fault) -> String {
-        explain(&self.subject, self.place.offset, fault)
+    fn explain(&self, slot: u32, fault: Fault) -> String {
+        explain(&self.subject, self.place.offset[slot as usize], fault)
     }
 
     fn fault_name(&self, fault: Fault) -> String {
@@ -150,8 +155,18 @@ impl Block for ByIoctl {
     fn buffer(&self) -> Option<&Buffer> {
         self.passthrough.buffer()
     }
-    fn offset(&self) -> u64 {
-        self.place.offset
+    fn offset(&self, slot: u32) -> u64 {
+        self.place.offset[slot as usize]
+    }
+}
+
+/// What the result of a passthrough completion says.
+#[inline(always)]
+fn outcome(result: i32) -> Result<(), Fault> {
+    match result {
+        0 => Ok(()),
+        status if status > 0 => Err(Fault::Completion { status: status as u32, vendor: 0 }),
+        errno => Err(Fault::Failed(-errno)),
     }
 }
 

@@ -32,38 +32,38 @@ impl std::fmt::Display for Mismatch {
     }
 }
 
-/// Writes the pattern for `[offset, offset + bytes)` of the target into the beginning of a buffer.
-pub fn fill(region: &Region, bytes: usize, offset: u64, seed: u64) {
+/// Writes the pattern for `[offset, offset + bytes)` of the target into a buffer, from `place` on.
+pub fn fill(region: &Region, place: usize, bytes: usize, offset: u64, seed: u64) {
     for_steps(bytes, |at, length| {
         let mut step = [0; STEP];
         pattern(&mut step[..length], offset + at as u64, seed);
-        region.copy_in(at, &step[..length]);
+        region.copy_in(place + at, &step[..length]);
     });
 }
 
-/// Compares the beginning of a buffer with the pattern.
+/// Compares what a buffer holds from `place` on with the pattern.
 ///
 /// # Errors
 /// The first byte that differs.
-pub fn check(region: &Region, bytes: usize, offset: u64, seed: u64) -> Result<(), Mismatch> {
+pub fn check(region: &Region, place: usize, bytes: usize, offset: u64, seed: u64) -> Result<(), Mismatch> {
     let mut first = None;
     let mut zeros = true;
     for_steps(bytes, |at, length| {
         let (mut wanted, mut found) = ([0; STEP], [0; STEP]);
         pattern(&mut wanted[..length], offset + at as u64, seed);
-        region.copy_out(at, &mut found[..length]);
+        region.copy_out(place + at, &mut found[..length]);
         zeros &= found[..length].iter().all(|&byte| byte == 0);
         if first.is_none() && wanted[..length] != found[..length] {
-            let place = wanted.iter().zip(&found).position(|(wanted, found)| wanted != found).unwrap_or(0);
-            first = Some((offset + (at + place) as u64, wanted[place], found[place]));
+            let differs = wanted.iter().zip(&found).position(|(wanted, found)| wanted != found).unwrap_or(0);
+            first = Some((offset + (at + differs) as u64, wanted[differs], found[differs]));
         }
     });
     first.map_or(Ok(()), |(at, expected, found)| Err(Mismatch { at, expected, found, zeros }))
 }
 
 /// Makes sure that what was in a buffer can't be taken for what a command brings.
-pub fn wipe(region: &Region, bytes: usize) {
-    for_steps(bytes, |at, length| region.copy_in(at, &[0; STEP][..length]));
+pub fn wipe(region: &Region, place: usize, bytes: usize) {
+    for_steps(bytes, |at, length| region.copy_in(place + at, &[0; STEP][..length]));
 }
 
 fn for_steps(bytes: usize, mut step: impl FnMut(usize, usize)) {
@@ -96,14 +96,14 @@ mod tests {
     #[test]
     fn what_was_filled_is_right_and_anything_else_is_not() {
         let region = Region::new(10_000, Pages::Normal, None).unwrap();
-        fill(&region, 10_000, 512, 3);
-        assert_eq!(check(&region, 10_000, 512, 3), Ok(()));
-        assert!(check(&region, 10_000, 1024, 3).is_err(), "another place");
-        assert!(check(&region, 10_000, 512, 4).is_err(), "another seed");
+        fill(&region, 0, 10_000, 512, 3);
+        assert_eq!(check(&region, 0, 10_000, 512, 3), Ok(()));
+        assert!(check(&region, 0, 10_000, 1024, 3).is_err(), "another place");
+        assert!(check(&region, 0, 10_000, 512, 4).is_err(), "another seed");
         let mut byte = [0];
         region.copy_out(9_000, &mut byte);
         region.copy_in(9_000, &[byte[0] ^ 1]);
-        let wrong = check(&region, 10_000, 512, 3).unwrap_err();
+        let wrong = check(&region, 0, 10_000, 512, 3).unwrap_err();
         assert_eq!((wrong.at, wrong.expected, wrong.found, wrong.zeros), (9_512, byte[0], byte[0] ^ 1, false));
     }
 
@@ -121,9 +121,9 @@ mod tests {
     #[test]
     fn a_block_of_zeros_is_said_to_be_one() {
         let region = Region::new(512, Pages::Normal, None).unwrap();
-        fill(&region, 512, 0, 1);
-        wipe(&region, 512);
-        let wrong = check(&region, 512, 0, 1).unwrap_err();
+        fill(&region, 0, 512, 0, 1);
+        wipe(&region, 0, 512);
+        let wrong = check(&region, 0, 512, 0, 1).unwrap_err();
         assert!(wrong.zeros && wrong.to_string().contains("lat-probe fill"), "{wrong}");
     }
 }

@@ -20,7 +20,7 @@ use crate::{
         memory::{Buffer, Pages},
         nvme::{self, Opcode, UringCommand},
         scsi::{self, Direction, Header, Passthrough},
-        uring::{Ring, Setup, SqThread},
+        uring::{MAX_DEPTH, MAX_SQPOLL_DEPTH, Ring, Setup, SqThread},
     },
     units::format_size,
 };
@@ -28,25 +28,22 @@ use crate::{
 /// How long the kernel lets a SCSI or NVMe command take: as long as the run waits for one.
 const TIMEOUT_MS: u32 = 10_000;
 
-/// Requests of an AIO context: one command at a time.
-const AIO_REQUESTS: u32 = 1;
-
 /// What the kernel maps a buffer by, outside of 2 MiB pages.
 const PAGE_BYTES: u64 = 4096;
 
 /// Most blocks of one NVMe command: NLB has 16 bits and counts from zero.
 const NVME_BLOCKS: u64 = 1 << 16;
 
-/// Maps the data buffer of commands of `bytes`, near the device.
+/// Maps the data buffer of `depth` commands of `bytes`, near the device.
 ///
 /// # Errors
 /// The errno of `mmap`.
-pub fn buffer(bytes: u64, hugepages: bool, node: Option<u32>) -> Result<Buffer> {
+pub fn buffer(bytes: u64, depth: u32, hugepages: bool, node: Option<u32>) -> Result<Buffer> {
     let pages = if hugepages { Pages::Huge } else { Pages::Normal };
     let narrow = u32::try_from(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL));
-    narrow.and_then(|bytes| Buffer::new(bytes, pages, node)).map_err(|source| {
+    narrow.and_then(|bytes| Buffer::in_pieces(bytes, depth, pages, node)).map_err(|source| {
         let hint = if hugepages { "Reserve 2 MiB pages: `sysctl vm.nr_hugepages=N`" } else { "" };
-        Error::call(format!("buffer of {bytes} bytes"), "mmap", source, hint)
+        Error::call(format!("buffer of {depth} × {bytes} bytes"), "mmap", source, hint)
     })
 }
 
@@ -84,25 +81,27 @@ fn segments_hint(target: &Target, bytes: u64, hugepages: bool) -> Option<String>
     })
 }
 
-/// Sets up an AIO context for one request.
+/// Sets up an AIO context for as many requests as the buffer has pieces.
 ///
 /// # Errors
 /// [`Error::Unavailable`] with what fs.aio-max-nr allows, and what is used of it.
 pub fn aio_queue(sysfs: &Sysfs, target: &Target, buffer: Buffer, write: bool) -> Result<aio::Queue> {
-    aio::Queue::new(AIO_REQUESTS, target.file()?, buffer, write).map_err(|source| aio_error(sysfs, source))
+    let requests = buffer.pieces();
+    aio::Queue::new(requests, target.file()?, buffer, write).map_err(|source| aio_error(sysfs, requests, source))
 }
 
 /// Which of the ways to be without AIO this is.
-fn aio_error(sysfs: &Sysfs, source: io::Error) -> Error {
+fn aio_error(sysfs: &Sysfs, requests: u32, source: io::Error) -> Error {
     match source.raw_os_error() {
         Some(libc::EAGAIN) => {
             let number = |name| sysfs.read_word(&format!("/proc/sys/fs/{name}")).unwrap_or_else(|| "unknown".into());
             let (used, allowed) = (number("aio-nr"), number("aio-max-nr"));
             Error::Unavailable {
                 what: format!(
-                    "io_setup: needed {AIO_REQUESTS} AIO request, {used} are used, {allowed} are allowed (fs.aio-max-nr)"
+                    "io_setup: needed {requests} AIO requests, {used} are used, {allowed} are allowed \
+                     (fs.aio-max-nr)"
                 ),
-                remedy: "Raise it: `sysctl fs.aio-max-nr=1048576`".into(),
+                remedy: "Raise it (`sysctl fs.aio-max-nr=1048576`), or use a smaller --qd".into(),
             }
         }
         Some(libc::EPERM | libc::ENOSYS) if is_filtered(sysfs) => Error::Unavailable {
@@ -125,10 +124,17 @@ pub fn ring<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
     sysfs: &Sysfs,
     target: &Target,
     options: UringOptions,
+    depth: u32,
     buffer: Option<Buffer>,
 ) -> Result<Ring<S, C>> {
     let sq_thread = if options.sqpoll { SqThread::On(options.sqpoll_cpu) } else { SqThread::None };
-    let setup = Setup { iopoll: options.iopoll, sq_thread, registered: !options.unregistered };
+    let limit = if options.sqpoll { MAX_SQPOLL_DEPTH } else { MAX_DEPTH };
+    if depth > limit {
+        let (object, what) = ("io_uring".into(), "depth (entries of a ring)");
+        let remedy = "Use a smaller --qd, or more --jobs".into();
+        return Err(Error::Limit { object, what, value: depth.into(), limit: limit.into(), remedy });
+    }
+    let setup = Setup { iopoll: options.iopoll, sq_thread, registered: !options.unregistered, depth };
     Ring::new(setup, target.file()?, buffer).map_err(|(call, source)| ring_error(sysfs, call, source, options))
 }
 
@@ -174,7 +180,7 @@ fn ring_error(sysfs: &Sysfs, call: &'static str, source: io::Error, options: Uri
         ),
         (Some(libc::ENOMEM), _) => unavailable(
             format!("{call}: {source}: locked memory is limited (`ulimit -l`)"),
-            "Raise it (`ulimit -l unlimited`), or use --uring-unregistered",
+            "Raise it (`ulimit -l unlimited`), use a smaller --qd, or --uring-unregistered",
         ),
         (Some(libc::EOPNOTSUPP), _) => {
             unavailable(format!("{call}: {source}: not for this kind of file"), "Use --uring-unregistered")
@@ -264,7 +270,7 @@ pub fn scsi_command<H: Header>(
         }
     };
     let node = target.device.as_ref().and_then(|device| device.numa_node);
-    let buffer = bytes.map(|bytes| buffer(bytes, hugepages, node)).transpose()?;
+    let buffer = bytes.map(|bytes| buffer(bytes, 1, hugepages, node)).transpose()?;
     Ok(ScsiCommand { passthrough: Passthrough::new(file, buffer, direction, cdb.length(), TIMEOUT_MS), cdb })
 }
 
@@ -335,7 +341,7 @@ mod tests {
 
     #[test]
     fn the_ways_to_be_without_aio_are_told_apart() {
-        let refusal = |tree: Tree, errno| aio_error(&tree.sysfs(), io::Error::from_raw_os_error(errno)).to_string();
+        let refusal = |tree: Tree, errno| aio_error(&tree.sysfs(), 1, io::Error::from_raw_os_error(errno)).to_string();
         let filtered = || Tree::new().file("/proc/self/status", "Seccomp:\t2\n");
         assert!(refusal(filtered(), libc::EPERM).contains("seccomp filter"));
         assert!(refusal(filtered(), libc::ENOSYS).contains("seccomp filter"));

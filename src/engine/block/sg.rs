@@ -161,12 +161,12 @@ impl<H: Header> Engine for Sg<H> {
     }
 
     #[inline(always)]
-    fn poll(&mut self, done: &mut Done) -> Result<(), Fault> {
-        done.complete();
+    fn poll<D: Done>(&mut self, done: &mut D) -> Result<(), Fault> {
+        done.complete(0, Ok(()));
         Ok(())
     }
 
-    fn explain(&self, fault: Fault) -> String {
+    fn explain(&self, _slot: u32, fault: Fault) -> String {
         match fault {
             Fault::Completion { .. } => {
                 let command = format!("{} of {} bytes", self.cdb.name(), self.subject.bytes);
@@ -196,7 +196,7 @@ impl<H: Header> Block for Sg<H> {
     fn buffer(&self) -> Option<&Buffer> {
         self.passthrough.buffer()
     }
-    fn offset(&self) -> u64 {
+    fn offset(&self, _slot: u32) -> u64 {
         self.offset
     }
 }

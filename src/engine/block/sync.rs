@@ -43,12 +43,12 @@ impl<const WRITE: bool> Engine for Psync<WRITE> {
     }
 
     #[inline(always)]
-    fn poll(&mut self, done: &mut Done) -> Result<(), Fault> {
-        done.complete();
+    fn poll<D: Done>(&mut self, done: &mut D) -> Result<(), Fault> {
+        done.complete(0, Ok(()));
         Ok(())
     }
 
-    fn explain(&self, fault: Fault) -> String {
+    fn explain(&self, _slot: u32, fault: Fault) -> String {
         self.subject.explain(self.offset, fault)
     }
 }
@@ -57,7 +57,7 @@ impl<const WRITE: bool> Block for Psync<WRITE> {
     fn buffer(&self) -> Option<&Buffer> {
         Some(&self.buffer)
     }
-    fn offset(&self) -> u64 {
+    fn offset(&self, _slot: u32) -> u64 {
         self.offset
     }
 }
@@ -99,12 +99,12 @@ impl<const WRITE: bool> Engine for Pvsync2<WRITE> {
     }
 
     #[inline(always)]
-    fn poll(&mut self, done: &mut Done) -> Result<(), Fault> {
-        done.complete();
+    fn poll<D: Done>(&mut self, done: &mut D) -> Result<(), Fault> {
+        done.complete(0, Ok(()));
         Ok(())
     }
 
-    fn explain(&self, fault: Fault) -> String {
+    fn explain(&self, _slot: u32, fault: Fault) -> String {
         self.subject.explain(self.offset, fault)
     }
 }
@@ -113,7 +113,7 @@ impl<const WRITE: bool> Block for Pvsync2<WRITE> {
     fn buffer(&self) -> Option<&Buffer> {
         Some(&self.buffer)
     }
-    fn offset(&self) -> u64 {
+    fn offset(&self, _slot: u32) -> u64 {
         self.offset
     }
 }

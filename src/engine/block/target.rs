@@ -49,17 +49,24 @@ pub struct Target {
 }
 
 impl Target {
-    /// Opens the target of `options` for commands of `bs_bytes` (none for commands without data).
+    /// Opens the target of `options` for commands of `bs_bytes` (none for commands without data). `claimed` says that another
+    /// job of this process has claimed it for writing already, and holds it.
     ///
     /// # Errors
     /// Every refusal that can be known beforehand, with the limit and the value.
-    pub fn open(sysfs: &Sysfs, options: &BlockOptions, engine: EngineKind, bs_bytes: Option<u64>) -> Result<Self> {
+    pub fn open(
+        sysfs: &Sysfs,
+        options: &BlockOptions,
+        engine: EngineKind,
+        bs_bytes: Option<u64>,
+        claimed: bool,
+    ) -> Result<Self> {
         let path = &options.target;
         let metadata = std::fs::metadata(path).map_err(|source| open_error(path, "stat", source, None))?;
         let (kind, device) = classify(sysfs, path, &metadata)?;
         accept(engine, options, kind, path, device.as_ref())?;
         let writes = options.rw.writes() && options.command.is_none();
-        let claim = if writes { claim(sysfs, options, kind, device.as_ref())? } else { None };
+        let claim = if writes && !claimed { claim(sysfs, options, kind, device.as_ref())? } else { None };
         let direct = match (kind, options.buffered) {
             (TargetKind::File, None) => {
                 return Err(Error::Usage(format!(

@@ -54,11 +54,15 @@ impl HandOver for ByThread {
 
 /// How a completion is awaited.
 pub trait Await {
-    /// One look, or one wait and a look.
+    /// One look, or one wait and a look: tells slots and completions, `most` at most.
     ///
     /// # Errors
     /// The errno.
-    fn reap<S: squeue::EntryMarker, C: cqueue::EntryMarker>(ring: &mut Ring<S, C>) -> Result<Option<C>, i32>;
+    fn reap<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
+        ring: &mut Ring<S, C>,
+        most: u32,
+        told: impl FnMut(u32, C),
+    ) -> Result<(), i32>;
 }
 
 /// By looking at the completion ring.
@@ -70,33 +74,41 @@ pub struct InKernel;
 
 impl Await for InRing {
     #[inline(always)]
-    fn reap<S: squeue::EntryMarker, C: cqueue::EntryMarker>(ring: &mut Ring<S, C>) -> Result<Option<C>, i32> {
-        Ok(ring.reap())
+    fn reap<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
+        ring: &mut Ring<S, C>,
+        most: u32,
+        told: impl FnMut(u32, C),
+    ) -> Result<(), i32> {
+        ring.reap(most, told);
+        Ok(())
     }
 }
 
 impl Await for InKernel {
     #[inline(always)]
-    fn reap<S: squeue::EntryMarker, C: cqueue::EntryMarker>(ring: &mut Ring<S, C>) -> Result<Option<C>, i32> {
+    fn reap<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
+        ring: &mut Ring<S, C>,
+        most: u32,
+        mut told: impl FnMut(u32, C),
+    ) -> Result<(), i32> {
         // What completed while it was handed over needs no call.
-        match ring.reap() {
-            Some(completion) => Ok(Some(completion)),
-            None => {
-                ring.wait()?;
-                Ok(ring.reap())
-            }
+        if !ring.reap(most, &mut told) {
+            ring.wait()?;
+            ring.reap(most, told);
         }
+        Ok(())
     }
 }
 
-/// Reads and writes through a ring, one at a time.
+/// Reads and writes through a ring.
 pub struct Uring<H: HandOver, A: Await> {
     ring: PlainRing,
     write: bool,
     force_async: bool,
     request: Request<squeue::Entry>,
     offsets: Offsets,
-    offset: u64,
+    /// Where the command of each slot goes.
+    offset: Box<[u64]>,
     bytes: u32,
     subject: Subject,
     ways: PhantomData<(H, A)>,
@@ -105,17 +117,19 @@ pub struct Uring<H: HandOver, A: Await> {
 impl<H: HandOver, A: Await> Uring<H, A> {
     /// The engine on a ring that is set up.
     pub fn new(ring: PlainRing, write: bool, force_async: bool, offsets: Offsets, subject: Subject) -> Self {
-        let request = ring.transfer(write, force_async, 0);
+        let request = ring.transfer(write, force_async, 0, 0);
         let bytes = ring.buffer().map_or(0, Buffer::bytes);
-        Self { ring, write, force_async, request, offsets, offset: 0, bytes, subject, ways: PhantomData }
+        let offset = vec![0; ring.depth() as usize].into_boxed_slice();
+        Self { ring, write, force_async, request, offsets, offset, bytes, subject, ways: PhantomData }
     }
 }
 
 impl<H: HandOver, A: Await> Engine for Uring<H, A> {
     #[inline(always)]
-    fn prepare(&mut self, _slot: u32) -> Result<(), Fault> {
-        self.offset = self.offsets.draw();
-        self.request = self.ring.transfer(self.write, self.force_async, self.offset);
+    fn prepare(&mut self, slot: u32) -> Result<(), Fault> {
+        let offset = self.offsets.draw();
+        self.offset[slot as usize] = offset;
+        self.request = self.ring.transfer(self.write, self.force_async, offset, slot);
         Ok(())
     }
 
@@ -125,16 +139,20 @@ impl<H: HandOver, A: Await> Engine for Uring<H, A> {
     }
 
     #[inline(always)]
-    fn poll(&mut self, done: &mut Done) -> Result<(), Fault> {
-        if let Some(completion) = A::reap(&mut self.ring).map_err(Fault::Poll)? {
-            completed(i64::from(completion.result()), self.bytes)?;
-            done.complete();
-        }
-        Ok(())
+    fn poll<D: Done>(&mut self, done: &mut D) -> Result<(), Fault> {
+        let bytes = self.bytes;
+        let told = |slot, completion: cqueue::Entry| {
+            done.complete(slot, completed(i64::from(completion.result()), bytes));
+        };
+        A::reap(&mut self.ring, D::MOST, told).map_err(Fault::Poll)
     }
 
-    fn explain(&self, fault: Fault) -> String {
-        self.subject.explain(self.offset, fault)
+    fn slot_bytes(&self) -> usize {
+        size_of::<u64>() + self.ring.slot_bytes()
+    }
+
+    fn explain(&self, slot: u32, fault: Fault) -> String {
+        self.subject.explain(self.offset[slot as usize], fault)
     }
 }
 
@@ -142,7 +160,7 @@ impl<H: HandOver, A: Await> Block for Uring<H, A> {
     fn buffer(&self) -> Option<&Buffer> {
         self.ring.buffer()
     }
-    fn offset(&self) -> u64 {
-        self.offset
+    fn offset(&self, slot: u32) -> u64 {
+        self.offset[slot as usize]
     }
 }

@@ -95,6 +95,9 @@ impl Adapter {
             let mtu = options.mtu_bytes.unwrap_or(self.facts.mtu_bytes);
             limit("datagram size in bytes", request.bs_bytes, mtu.into(), "A datagram is at most one MTU")?;
         }
+        let (queue, completions) = (self.limits.queue_entries, self.limits.completion_entries);
+        limit("depth (requests of a queue pair)", request.depth.into(), queue.into(), "Use a smaller --qd")?;
+        limit("depth (entries of a completion queue)", request.depth.into(), completions.into(), "Use a smaller --qd")?;
         if let Some(depth) = options.read_depth {
             let allowed = self.limits.initiator_depth.min(self.limits.responder_depth);
             limit("read depth", depth.into(), allowed.into(), "")?;

@@ -44,8 +44,10 @@ pub enum Role {
 pub struct Layout {
     /// Payload bytes.
     pub bytes: usize,
-    /// Offset of what is sent, or of what a READ or atomic returns.
+    /// Offset of what is sent, or of what a READ or atomic returns, of the first slot.
     pub send: usize,
+    /// From one slot's to the next one's.
+    pub stride: usize,
     /// Offset of what arrives from the other end; the same area unless both are in use.
     pub receive: usize,
     /// Bytes before `receive` that a datagram's header takes.
@@ -56,16 +58,20 @@ impl Layout {
     fn new(request: &Request) -> Self {
         let bytes = usize::try_from(request.bs_bytes).unwrap_or(usize::MAX);
         let header = if request.options.transport == Transport::Ud { GRH_BYTES } else { 0 };
-        // Both areas start at a cache line of their own, the header lies before the second one.
+        // Both areas start at a cache line of their own, and so does each slot; the header lies before the second one.
+        let stride = bytes.max(8).next_multiple_of(64);
         let receive = match request.verb {
             verb if verb.is_ping_pong() || header > 0 => bytes.next_multiple_of(64) + 64,
             _ => 0,
         };
-        Self { bytes, send: 0, receive, header }
+        Self { bytes, send: 0, stride, receive, header }
     }
 
-    fn total(&self) -> usize {
-        self.receive + self.bytes.max(8)
+    /// Bytes of the whole buffer, of which only the initiator has a part for each slot. A second area, which it does not use
+    /// then, is in the way of none of them.
+    fn total(&self, slots: u32) -> usize {
+        let sends = self.stride.saturating_mul(slots as usize - 1).saturating_add(self.bytes.max(8));
+        sends.max(self.receive + self.bytes.max(8))
     }
 }
 
@@ -105,16 +111,18 @@ impl Endpoint {
             move |source: io::Error| Error::call(name, call, source, hint)
         };
         let layout = Layout::new(&request);
-        let memory = Arc::new(register(&adapter, &request, layout, role)?);
+        let depth = if role == Role::Initiator { request.depth } else { 1 };
+        let memory = Arc::new(register(&adapter, &request, layout.total(depth), role)?);
         let events = request.completion == Completion::Event;
-        let receives = if request.verb.needs_receives() { RECEIVES.min(adapter.limits.queue_entries) } else { 1 };
+        let receives = receives(&adapter, &request);
         let queue = |entries, events| {
             CompletionQueue::new(&adapter.context, entries, events).map_err(fail("ibv_create_cq", ""))
         };
-        let send_queue = queue(OUTSTANDING, events)?;
+        let sends = OUTSTANDING.max(depth);
+        let send_queue = queue(sends, events)?;
         let receive_queue = queue(receives, events)?;
         let wanted_inline = wanted_inline(&request);
-        let capacity = Capacity { sends: OUTSTANDING, receives, inline_bytes: wanted_inline };
+        let capacity = Capacity { sends, receives, inline_bytes: wanted_inline };
         let kind = match request.options.transport {
             Transport::Rc => Kind::Rc,
             Transport::Uc => Kind::Uc,
@@ -222,7 +230,7 @@ impl Endpoint {
             return Ok(());
         }
         let mut receive = self.receive_request();
-        for _ in 0..RECEIVES.min(self.adapter.limits.queue_entries) {
+        for _ in 0..receives(&self.adapter, &self.request) {
             self.queue_pair.post_receive(&mut receive).map_err(io::Error::from_raw_os_error)?;
         }
         Ok(())
@@ -253,9 +261,14 @@ fn access(adapter: &Adapter, request: &Request, role: Role) -> RemoteAccess {
     RemoteAccess { write: adapter.device.is_iwarp() && request.verb == Verb::Read, ..RemoteAccess::default() }
 }
 
-fn register(adapter: &Adapter, request: &Request, layout: Layout, role: Role) -> Result<MemoryRegion> {
+/// Receives to keep posted: twice as many as can be on their way, where the device has room for them.
+fn receives(adapter: &Adapter, request: &Request) -> u32 {
+    let wanted = if request.verb.needs_receives() { RECEIVES.max(request.depth.saturating_mul(2)) } else { 1 };
+    wanted.min(adapter.limits.queue_entries).min(adapter.limits.completion_entries)
+}
+
+fn register(adapter: &Adapter, request: &Request, bytes: usize, role: Role) -> Result<MemoryRegion> {
     let pages = if request.options.hugepages { Pages::Huge } else { Pages::Normal };
-    let bytes = layout.total();
     let region = Region::new(bytes, pages, adapter.device.numa_node).map_err(|source| {
         let hint = match pages {
             Pages::Huge => "Reserve 2 MiB pages: `sysctl vm.nr_hugepages=N`",

@@ -121,15 +121,15 @@ impl Engine for WritePingPong {
     }
 
     #[inline(always)]
-    fn poll(&mut self, done: &mut Done) -> Result<(), Fault> {
+    fn poll<D: Done>(&mut self, done: &mut D) -> Result<(), Fault> {
         if self.arrived_flag.load() == self.sequence {
             self.sequence = after(self.sequence);
-            done.complete();
+            done.complete(0, Ok(()));
         }
         Ok(())
     }
 
-    fn explain(&self, fault: Fault) -> String {
+    fn explain(&self, _slot: u32, fault: Fault) -> String {
         explain(fault)
     }
 }
@@ -186,15 +186,15 @@ impl<W: Wait> Engine for SendPingPong<W> {
     }
 
     #[inline(always)]
-    fn poll(&mut self, done: &mut Done) -> Result<(), Fault> {
+    fn poll<D: Done>(&mut self, done: &mut D) -> Result<(), Fault> {
         if self.arrivals.look()? {
             self.receives_posted = false;
-            done.complete();
+            done.complete(0, Ok(()));
         }
         Ok(())
     }
 
-    fn explain(&self, fault: Fault) -> String {
+    fn explain(&self, _slot: u32, fault: Fault) -> String {
         explain(fault)
     }
 }

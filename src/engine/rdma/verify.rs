@@ -23,8 +23,8 @@ const IN_FLIGHT: Duration = Duration::from_secs(1);
 impl Endpoint {
     /// Fills the initiator's buffer for the run.
     pub fn fill_initiator(&self) {
-        if self.request.verb.carries_payload() {
-            pattern::fill(self.memory.region(), self.layout.send, self.pattern_bytes(), self.request.seed ^ SENT);
+        for slot in (0..self.request.depth as usize).filter(|_| self.request.verb.carries_payload()) {
+            self.fill(self.layout.send + slot * self.layout.stride, SENT);
         }
     }
 

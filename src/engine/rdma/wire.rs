@@ -16,12 +16,22 @@ pub struct Request {
     pub verb: Verb,
     /// Payload bytes of one command.
     pub bs_bytes: u64,
+    /// Commands outstanding at once; one if nothing is said.
+    #[serde(default = "one")]
+    pub depth: u32,
     /// How both ends await completions.
     pub completion: Completion,
     /// The initiator's choices. Device, port and GID index are its own; the other end chooses its own.
     pub options: RdmaOptions,
     /// Seed of the data patterns, new for each run.
     pub seed: u64,
+}
+
+/// Most commands outstanding at once; queues of devices in use are shorter.
+pub const MAX_DEPTH: u32 = 1 << 20;
+
+fn one() -> u32 {
+    1
 }
 
 impl Request {
@@ -39,6 +49,7 @@ impl Request {
         };
         let rules = [
             (size_fits, "block size"),
+            ((1..=MAX_DEPTH).contains(&self.depth) && (self.depth == 1 || !self.verb.is_ping_pong()), "depth"),
             (self.verb.exists_on(options.transport), "transport"),
             (!options.cm || options.transport == Transport::Rc, "connection manager"),
             (self.verb != Verb::WritePingPong || self.completion == Completion::Poll, "completion mode"),

@@ -20,7 +20,16 @@ pub(super) fn write(text: &mut String, point: &Point) -> fmt::Result {
     let alone = [(1, point.latency_ns.n)];
     match (point.config.qd, &point.depth) {
         (1, _) => lines(text, &alone, &alone, &alone),
-        (_, None | Some(())) => Ok(()),
+        (_, None) => Ok(()),
+        (_, Some(depth)) => {
+            let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+            let outstanding: Vec<Seen> =
+                depth.outstanding.iter().map(|class| (narrow(class.lower), class.commands)).collect();
+            let completed: Vec<Seen> =
+                depth.completed_batch.iter().map(|class| (narrow(class.size), class.looks)).collect();
+            // Every command is handed over by itself.
+            lines(text, &outstanding, &alone, &completed)
+        }
     }
 }
 

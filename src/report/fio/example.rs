@@ -40,6 +40,7 @@ pub(super) fn result() -> RunResult {
         peer: None,
         points: vec![point()],
         warnings: Vec::new(),
+        sweep: None,
     }
 }
 
@@ -56,6 +57,7 @@ fn point() -> Point {
         submit_ns: Some(Summary::of_sorted(&ramp(1000, 1), 1.0)),
         wait_ns: Some(Summary::of_sorted(&ramp(1000, 35), 1.0)),
         response_ns: None,
+        pace: None,
         share: None,
         tail: None,
         histogram: histogram(&latencies, 1.0),
@@ -95,6 +97,7 @@ fn point() -> Point {
         ended_because: None,
         partial: false,
         samples_file: None,
+        per_job: None,
     }
 }
 
@@ -104,6 +107,7 @@ fn config() -> Config {
         qd: 1,
         bs_bytes: Some(4096),
         jobs: 1,
+        rate_per_s: None,
         rw: Some(Rw::RandRead),
         completion: Completion::Poll,
         cpus: vec![1],
@@ -111,6 +115,7 @@ fn config() -> Config {
         count: Some(1000),
         duration_ns: None,
         warmup: 1000,
+        warmup_time_ns: None,
         clock: ClockChoice::Auto,
         phases: true,
         half_rtt: false,

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     error::{EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED, Error, Result},
     measure::Stop,
-    probe::Plan,
+    probe::{Load, Plan},
     report::{
         OutputFile,
         comparison::Comparison,
@@ -164,10 +164,16 @@ fn begin(options: &Ab, plans: &[Plan], path: Option<&Path>) -> Result<Series> {
 /// What will be measured, in a word for each point.
 fn points(plans: &[Plan]) -> String {
     let of = |plan: &Plan| {
-        let engine = plan.engine.to_string();
-        let size =
-            |bytes: &Option<u64>| bytes.map_or(engine.clone(), |bytes| format!("{engine}/{}", format_bytes(bytes)));
-        plan.points.iter().map(size).collect::<Vec<_>>()
+        let word = |load: &Load| {
+            let mut word = plan.engine.to_string();
+            let mut add = |text: String| word.push_str(&text);
+            load.bs_bytes.into_iter().for_each(|bytes| add(format!("/{}", format_bytes(bytes))));
+            (load.qd > 1).then(|| add(format!("/qd{}", load.qd)));
+            (load.jobs > 1).then(|| add(format!("/jobs{}", load.jobs)));
+            load.rate.into_iter().for_each(|rate| add(format!("/rate{rate}")));
+            word
+        };
+        plan.points.iter().map(word).collect::<Vec<_>>()
     };
     plans.iter().flat_map(of).collect::<Vec<_>>().join(",")
 }
@@ -253,7 +259,8 @@ impl Run<'_> {
             ("side".to_string(), making.name.clone()),
             ("block".into(), (block + 1).to_string()),
         ]));
-        let (result, failure) = session.run(self.plans, Some(making.name.clone()), meta, self.reporting.progress)?;
+        let (result, failure) =
+            session.run(self.plans, Some(making.name.clone()), meta, self.reporting.progress, None)?;
         if let Some(stop) = session.stopped() {
             return Err(Ended::Stopped(stop)); // What was measured of this round is not all of it.
         }

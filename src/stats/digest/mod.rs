@@ -18,8 +18,7 @@ use windows::Windows;
 use super::{Beyond, Figures, Histogram, Outlier, Scale, Span, Summary, Window};
 use crate::timing::{Sample, Stamps};
 
-/// What is kept of samples, whatever their number. About 6 MB, nearly all of it for the timeline; [`Digest::bytes`] says it
-/// exactly.
+/// What is kept of samples, whatever their number. About 7 MB, most of it for the timeline; [`Digest::bytes`] says it exactly.
 ///
 /// What is there for stamps that never come is not touched again, so that it takes no room in a cache.
 #[derive(Clone, PartialEq)]
@@ -27,6 +26,8 @@ pub struct Digest {
     latency: Durations,
     submit: Durations,
     wait: Durations,
+    response: Durations,
+    late: Durations,
     slowest: Slowest,
     windows: Windows,
     /// `None` before the first sample.
@@ -36,14 +37,14 @@ pub struct Digest {
 impl Digest {
     /// For samples yet to come, of which so many of the largest are kept. All memory is allocated and resident after this.
     pub fn new(outliers: usize) -> Self {
-        let [latency, submit, wait] = [(); 3].map(|()| Durations::new());
+        let [latency, submit, wait, response, late] = [(); 5].map(|()| Durations::new());
         let (slowest, windows) = (Slowest::new(outliers), Windows::new());
-        Self { latency, submit, wait, slowest, windows, span: None }
+        Self { latency, submit, wait, response, late, slowest, windows, span: None }
     }
 
     /// Memory in use in bytes, which stays the same.
     pub fn bytes(&self) -> usize {
-        let tables = [&self.latency, &self.submit, &self.wait].map(Durations::bytes);
+        let tables = [&self.latency, &self.submit, &self.wait, &self.response, &self.late].map(Durations::bytes);
         size_of::<Self>() + tables.iter().sum::<usize>() + self.slowest.bytes() + self.windows.bytes()
     }
 
@@ -60,6 +61,9 @@ impl Digest {
         self.submit.extend(submitted().map(|(sample, submitted)| submitted.saturating_sub(sample.start())));
         self.wait.extend(submitted().map(|(sample, submitted)| sample.stop().saturating_sub(submitted)));
         self.windows.extend(samples);
+        let intended = || samples.iter().filter_map(|sample| Some((sample, sample.intended()?)));
+        self.response.extend(intended().map(|(sample, intended)| sample.stop().saturating_sub(intended)));
+        self.late.extend(intended().map(|(sample, intended)| sample.start().saturating_sub(intended)));
         let mut span = self.span.unwrap_or_else(|| Span::before(first));
         for (index, sample) in (before..).zip(samples) {
             let (start, stop) = (sample.start(), sample.stop());
@@ -81,6 +85,8 @@ impl Digest {
         self.latency.merge(&other.latency);
         self.submit.merge(&other.submit);
         self.wait.merge(&other.wait);
+        self.response.merge(&other.response);
+        self.late.merge(&other.late);
         self.windows.merge(&other.windows);
         self.span = match (self.span, other.span) {
             (Some(own), Some(other)) => Some(own.with(&other)),
@@ -96,16 +102,6 @@ impl Digest {
     /// Of the latency. Percentiles are within 0.1 %, the rest is exact.
     pub fn summary(&self, scale: Scale) -> Summary {
         self.latency.summary(scale)
-    }
-
-    /// Of the hand-over alone; `None` where no sample had a stamp for it.
-    pub fn submit(&self, scale: Scale) -> Option<Summary> {
-        (self.submit.n() > 0).then(|| self.submit.summary(scale))
-    }
-
-    /// From hand-over to completion; `None` where no sample had a stamp between.
-    pub fn wait(&self, scale: Scale) -> Option<Summary> {
-        (self.wait.n() > 0).then(|| self.wait.summary(scale))
     }
 
     /// Of the latency. Buckets are of ticks, their bounds rounded to nanoseconds: a sample that rounds to the upper bound of a
@@ -143,11 +139,15 @@ impl Digest {
     /// All of it, in the shape that kept samples have.
     pub fn figures(&self, scale: Scale) -> Figures {
         let latency = self.summary(scale);
+        // Of what had no stamps there are no figures.
+        let of = |durations: &Durations| (durations.n() > 0).then(|| durations.summary(scale));
         Figures {
             beyond: Beyond::of(&latency, |threshold_ns| self.latency.above(threshold_ns, scale)),
             latency,
-            submit: self.submit(scale),
-            wait: self.wait(scale),
+            submit: of(&self.submit),
+            wait: of(&self.wait),
+            response: of(&self.response),
+            late: of(&self.late),
             histogram: self.histogram(scale),
             outliers: self.outliers(scale),
             slowest: self.slowest(),

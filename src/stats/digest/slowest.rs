@@ -60,6 +60,7 @@ impl Slowest {
     pub fn outliers(&self, origin: u64, scale: Scale) -> Vec<Outlier> {
         let outlier = |place: &Place| Outlier {
             index: place.index,
+            job: None,
             at_ns: round_picoseconds(place.stamps.start.saturating_sub(origin) as f64 / scale.time),
             latency_ns: round_picoseconds(place.latency as f64 / scale.latency),
             nearby: None,
