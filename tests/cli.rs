@@ -7,6 +7,7 @@ use std::{
     os::unix::{ffi::OsStrExt, process::ExitStatusExt},
     path::Path,
     process::{Child, Command, Output, Stdio},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -77,11 +78,13 @@ fn a_broken_number_is_refused_with_its_option_and_its_text() {
 
 #[test]
 fn zero_and_too_much_are_refused_with_the_range() {
-    assert_refused(&["--engine", "null", "--count", "0"], 2, &["--count 0", "at least 1"]);
+    assert_refused(&["--engine", "null", "--count", "0"], 2, &["--count 0", "1 to 9007199254740991"]);
     assert_refused(&["--engine", "null", "--duration", "0s"], 2, &["--duration"]);
     assert_refused(&["--engine", "null", "--qd", "0"], 2, &["--qd 0"]);
-    assert_refused(&["--engine", "null", "--qd", "2"], 2, &["--qd 2"]);
-    assert_refused(&["--engine", "null", "--count", "18446744073709551615"], 2, &["--count", "at most"]);
+    assert_refused(&["--engine", "null", "--qd", "1048577"], 2, &["--qd 1048577", "1 to 1048576"]);
+    assert_refused(&["--engine", "spin", "--qd", "2"], 2, &["--qd 2", "one command outstanding"]);
+    assert_refused(&["--engine", "null", "--jobs", "0"], 2, &["--jobs 0"]);
+    assert_refused(&["--engine", "null", "--count", "18446744073709551615"], 2, &["--count", "9007199254740991"]);
     assert_refused(&["--engine", "spin", "--delay", "0ns"], 2, &["--delay"]);
     assert_refused(&["--engine", "rdma-read", "--bs", "2G"], 2, &["--bs", "2147483648", "1G"]);
     assert_refused(&["serve", "--max-clients", "-1"], 2, &["--max-clients"]);
@@ -253,7 +256,7 @@ fn wait_until_caught(child: &Child, signal: Signal) {
             return;
         }
         assert!(Instant::now() < deadline, "it never took over the signal");
-        std::thread::sleep(Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -265,7 +268,7 @@ fn interrupted(signal: Signal, expected: i32, patience: Duration) -> u64 {
         ["--engine", "spin", "--delay", "1ms", "--warmup", "10", "--count", "1M", "--format", "json", "--output"];
     let child = start(long.into_iter().chain([path.to_str().unwrap()]));
     wait_until_caught(&child, signal);
-    std::thread::sleep(patience);
+    thread::sleep(patience);
     kill(Pid::from_raw(child.id() as i32), signal).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), expected, "{}", stderr(&output));
@@ -353,4 +356,74 @@ fn help_and_the_looks_at_the_machine_work_everywhere() {
         assert_eq!((code(&output), stderr(&output)), (0, ""), "{arguments:?}");
         assert!(words.iter().all(|word| stdout(&output).contains(word)), "{arguments:?}: {}", stdout(&output));
     }
+}
+
+#[test]
+fn an_interrupted_list_of_points_is_kept_and_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sweep.json");
+    let path = file.to_str().unwrap();
+    let sweep = ["--engine", "spin", "--delay", "1ms", "--count", "400", "--jobs", "1,2", "--output", path];
+    let mut child = Command::new(BINARY).args(sweep).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // The first point is in the file as soon as it is measured, while the second one is.
+    let read = || serde_json::from_slice::<Value>(&fs::read(&file).unwrap_or_default()).unwrap_or_default();
+    let until = Instant::now() + Duration::from_secs(20);
+    while read()["points"].as_array().is_none_or(Vec::is_empty) {
+        assert!(Instant::now() < until, "no point was stored");
+        thread::sleep(Duration::from_millis(20));
+    }
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let first = read()["points"][0].clone();
+    assert_eq!((&read()["sweep"]["complete"], &first["partial"]), (&Value::from(false), &Value::from(false)));
+    // Other options are another measurement.
+    assert_refused(&["--engine", "null", "--resume", "--output", path], 2, &["other measurements"]);
+    assert_eq!(code(&run(sweep.iter().copied().chain(["--resume"]))), 0);
+    let whole = read();
+    assert_eq!((whole["points"].as_array().unwrap().len(), &whole["points"][0]), (2, &first));
+    assert_eq!((&whole["points"][1]["partial"], &whole["sweep"]["complete"]), (&false.into(), &true.into()));
+    assert_eq!(whole["sweep"]["sessions"].as_array().unwrap().len(), 2);
+    assert_refused(&[&sweep[..], &["--resume"]].concat(), 2, &["is complete"]);
+}
+
+#[test]
+fn sizes_are_a_range_and_lists_make_every_combination() {
+    let result = measured(&["--engine", "null", "--qd", "1,8", "--jobs", "1,2", "--count", "50"]);
+    let points = result["points"].as_array().unwrap();
+    let loads: Vec<_> = points.iter().map(|point| (&point["config"]["jobs"], &point["config"]["qd"])).collect();
+    let loads: Vec<_> = loads.iter().map(|(jobs, qd)| (jobs.as_u64().unwrap(), qd.as_u64().unwrap())).collect();
+    assert_eq!(loads, [(1, 1), (1, 8), (2, 1), (2, 8)]);
+    for (range, words) in [("2..8", "FROM..TO"), ("8..2:*2", "empty"), ("2..8:*1", "do not grow"), ("0..8:*2", "grow")]
+    {
+        assert_refused(&["--engine", "psync", "--target", "/dev/null", "--sizes", range], 2, &["--sizes", words]);
+    }
+}
+
+#[test]
+fn a_hundred_and_twenty_eight_jobs_make_one_point_of_all_their_commands() {
+    let result = measured(&["--engine", "null", "--jobs", "128", "--count", "300", "--warmup", "0", "--per-job"]);
+    let point = &result["points"][0];
+    assert_eq!((&point["latency_ns"]["n"], point["per_job"].as_array().unwrap().len()), (&38_400.into(), 128));
+    let codes: Vec<_> = result["warnings"].as_array().unwrap().iter().map(|warning| &warning["code"]).collect();
+    let cpus = thread::available_parallelism().unwrap().get();
+    assert_eq!(codes.iter().any(|code| **code == "jobs-share-cpus"), cpus < 128, "{codes:?}");
+}
+
+#[test]
+fn a_stop_of_500_ms_shows_in_the_response_of_every_command_that_was_due_in_it() {
+    let arguments = ["--engine", "null", "--rate", "5000", "--duration", "5s", "--format", "json"];
+    let child = Command::new(BINARY).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let pid = Pid::from_raw(child.id() as i32);
+    thread::sleep(Duration::from_millis(3500));
+    kill(pid, Signal::SIGSTOP).unwrap();
+    thread::sleep(Duration::from_millis(500));
+    kill(pid, Signal::SIGCONT).unwrap();
+    let result: Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+    let point = &result["points"][0];
+    // 2,500 of the 25,000 commands were due in those 500 ms: a tenth, of which the last ones waited for hardly any time.
+    let (service, response) = (&point["latency_ns"]["percentiles"], &point["response_ns"]["percentiles"]);
+    assert!(point["latency_ns"]["n"].as_f64().unwrap() > 24_000.0, "{}", point["latency_ns"]);
+    assert!(response["95"].as_f64().unwrap() > 100e6 && response["99"].as_f64().unwrap() > 250e6, "{response}");
+    assert!(service["99"].as_f64().unwrap() < 50e6, "{service}");
+    assert_eq!((&point["loop"], &point["pace"]["rate_per_s"]), (&"open".into(), &5000.into()));
 }

@@ -10,7 +10,9 @@ use serde_json::Value;
 
 fn probes() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("probes");
-    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    // The folders beside them have job files of fio, which tests/fio_jobs.rs reads.
+    let mut files: Vec<_> = files.filter(|path| path.is_file()).collect();
     files.sort();
     files
 }
@@ -58,9 +60,11 @@ fn the_engines_of_2007_run_in_memory() {
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let points = result["points"].as_array().unwrap();
     let engines: Vec<_> = points.iter().map(|point| point["config"]["engine"].as_str().unwrap()).collect();
-    assert_eq!(engines, ["psync", "libaio", "io-uring", "io-uring"]);
+    assert_eq!(engines, ["psync", "libaio", "libaio", "io-uring", "io-uring", "io-uring", "io-uring"]);
+    let depths: Vec<_> = points.iter().map(|point| point["config"]["qd"].as_u64().unwrap()).collect();
+    assert_eq!(depths, [1, 1, 32, 1, 32, 1, 32]);
     let forced: Vec<_> = points.iter().map(|point| &point["config"]["block"]["uring"]["force_async"]).collect();
-    assert_eq!(forced, [false, false, false, true]);
+    assert_eq!(forced, [false, false, false, false, false, true, true]);
     for point in points {
         assert_eq!((&point["latency_ns"]["n"], &point["config"]["bs_bytes"]), (&200.into(), &8192.into()));
     }
