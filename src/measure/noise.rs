@@ -30,7 +30,8 @@ pub struct Noise {
 /// Reads the clock for `window` on the calling thread and counts the gaps beyond the cost of a read;
 /// `ticks_per_ns` must be above 0.
 pub fn listen<C: Counter>(window: Duration, ticks_per_ns: f64, read_cost_ns: f64) -> Noise {
-    let window_ticks = (window.as_nanos() as f64 * ticks_per_ns) as u64;
+    // Rounded up: a window that is asked for is not a tick shorter.
+    let window_ticks = (window.as_nanos() as f64 * ticks_per_ns).ceil() as u64;
     let gap_ticks = (GAP_NS * ticks_per_ns) as u64;
     let read_ticks = (read_cost_ns * ticks_per_ns) as u64;
     let first = C::now();
