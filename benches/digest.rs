@@ -1,7 +1,10 @@
 //! What a digest costs: time for each sample that is folded in, and memory. Run it with `scripts/bench digest`.
 
+mod common;
+
 use std::{error::Error, fs, hint::black_box, path::Path, time::Instant};
 
+use common::{median, range, resident_pages};
 use lat_probe::{
     host::{CpuSet, Cpus, cpu},
     stats::{Digest, Scale},
@@ -82,22 +85,4 @@ fn latency(noise: &mut u64) -> u64 {
     let spread = (*noise & 1023) + (*noise >> 10 & 1023);
     let latency = 19_000 + spread;
     if *noise >> 40 & 1023 == 0 { 10 * latency } else { latency }
-}
-
-/// The second number of /proc/self/statm.
-fn resident_pages() -> Result<i64, Box<dyn Error>> {
-    let statm = fs::read_to_string("/proc/self/statm")?;
-    Ok(statm.split(' ').nth(1).ok_or("/proc/self/statm has no second number")?.parse()?)
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
-}
-
-fn range(values: &[f64]) -> String {
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(0.0, f64::max);
-    format!("{low:.2} to {high:.2}")
 }

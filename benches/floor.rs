@@ -1,8 +1,11 @@
 //! What the harness costs: a bare loop of two reads of the counter and one store, and `null` through the whole harness,
 //! in turn within one process. Run it with `scripts/bench`.
 
+mod common;
+
 use std::{error::Error, fs, hint::black_box, path::Path, time::Instant};
 
+use common::{median, range, resident_pages};
 use lat_probe::{
     engine::Null,
     host::{CpuSet, Cpus, cpu},
@@ -89,22 +92,4 @@ fn per_command(work: impl FnOnce()) -> f64 {
     let started = Instant::now();
     work();
     started.elapsed().as_nanos() as f64 / COMMANDS as f64
-}
-
-/// The second number of /proc/self/statm.
-fn resident_pages() -> Result<i64, Box<dyn Error>> {
-    let statm = fs::read_to_string("/proc/self/statm")?;
-    Ok(statm.split(' ').nth(1).ok_or("/proc/self/statm has no second number")?.parse()?)
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
-}
-
-fn range(values: &[f64]) -> String {
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(0.0, f64::max);
-    format!("{low:.2} to {high:.2}")
 }
