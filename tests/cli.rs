@@ -400,6 +400,15 @@ fn sizes_are_a_range_and_lists_make_every_combination() {
 }
 
 #[test]
+fn a_warm_up_lasts_as_long_as_was_asked_and_is_in_no_statistic() {
+    let result =
+        measured(&["--engine", "spin", "--delay", "1ms", "--count", "5", "--warmup", "0", "--warmup-time", "300ms"]);
+    let point = &result["points"][0];
+    assert_eq!((samples(&result), &point["config"]["warmup_time_ns"]), (5, &300_000_000.into()));
+    assert!(point["cpu"]["elapsed_ns"].as_f64().unwrap() > 300e6, "{}", point["cpu"]);
+}
+
+#[test]
 fn a_hundred_and_twenty_eight_jobs_make_one_point_of_all_their_commands() {
     let result = measured(&["--engine", "null", "--jobs", "128", "--count", "300", "--warmup", "0", "--per-job"]);
     let point = &result["points"][0];
