@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 
-use super::{args::MeasureArgs, compare::JudgingArgs};
+use super::{compare::JudgingArgs, options::MeasureArgs};
 use crate::{
     report::series::Making,
     run::Ab,

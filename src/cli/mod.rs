@@ -4,6 +4,7 @@ mod ab;
 mod args;
 mod compare;
 mod explain;
+mod options;
 mod probe;
 mod spec;
 mod values;

@@ -8,11 +8,7 @@ use std::{
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, parser::ValueSource};
 
-use super::{
-    args::{MeasureArgs, OutputArgs},
-    explain,
-    spec::spec,
-};
+use super::{args::OutputArgs, explain, options::MeasureArgs, spec::spec};
 use crate::{
     error::{Error, Result},
     probe::{Options, Plan, ProbeFile, fio},

@@ -1,6 +1,6 @@
 //! From the options as clap reads them to the measurement as written.
 
-use super::args::{
+use super::options::{
     ArrivalsArg, BlockArgs, ClockArg, CompletionArg, MeasureArgs, NoDataArg, RdmaArgs, RwArg, TransportArg,
 };
 use super::values::engine_names;
