@@ -120,6 +120,9 @@ pub(super) struct OutputArgs {
     /// Write the JSON result to this file as well; it is replaced as a whole
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Write every sample to this file: .npy, .csv or .parquet; of several points each to one of its own, FILE-1 and so on
+    #[arg(long, value_name = "FILE")]
+    pub samples: Option<PathBuf>,
     /// Name of this run, kept in the result
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,

@@ -187,6 +187,7 @@ fn reporting(arguments: &OutputArgs) -> Reporting {
             ResultFormatArg::Fio => ResultFormat::Fio,
         },
         output: arguments.output.clone(),
+        samples: arguments.samples.clone(),
         label: arguments.label.clone(),
         meta: arguments.meta.iter().cloned().collect::<BTreeMap<_, _>>(),
         resume: false,

@@ -17,9 +17,6 @@ use crate::{
     timing::ClockChoice,
 };
 
-/// Samples kept one by one, of all jobs together: 1 GiB of stamps. Longer runs are digested, in constant memory.
-const MOST_KEPT: u64 = 1 << 26;
-
 /// Samples kept of a run that only a time limits: 256 MiB of stamps.
 const KEPT_BY_DURATION: u64 = 1 << 24;
 
@@ -148,11 +145,14 @@ impl Plan {
         })
     }
 
+    /// Samples kept one by one, of all jobs together: 1 GiB of stamps. Longer runs are digested, in constant memory.
+    pub const MOST_KEPT: u64 = 1 << 26;
+
     /// Samples that each job of a point keeps one by one.
     pub fn kept(&self, load: &Load) -> u64 {
         let jobs = u64::from(load.jobs);
         match self.count {
-            Some(count) if count.saturating_mul(jobs) <= MOST_KEPT => count,
+            Some(count) if count.saturating_mul(jobs) <= Self::MOST_KEPT => count,
             Some(_) => 0,
             None => KEPT_BY_DURATION / jobs,
         }

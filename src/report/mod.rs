@@ -10,6 +10,7 @@ mod load;
 pub mod output;
 pub mod read;
 pub mod result;
+pub mod samples;
 pub mod series;
 pub mod table;
 mod tail;

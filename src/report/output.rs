@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File, Permissions},
-    io::{self, Write},
+    io::{self, BufWriter, Write},
     os::unix::fs::{FileTypeExt, PermissionsExt},
     path::{Path, PathBuf},
 };
@@ -73,16 +73,31 @@ impl OutputFile {
     /// # Errors
     /// [`Error::Output`]; the old file is then still what it was.
     pub fn commit(self, bytes: &[u8]) -> Result<()> {
+        self.commit_with(|to| to.write_all(bytes))
+    }
+
+    /// As [`OutputFile::commit`], with what `write` writes, which need not be in memory as a whole.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn commit_with(self, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> Result<()> {
         let path = self.path;
         let wrap = |source| Error::Output { path, source };
         match self.sink {
-            Sink::Direct(mut file) => file.write_all(bytes).map_err(wrap),
-            Sink::Replace(mut file, target) => {
-                let written = file.write_all(bytes).and_then(|()| file.as_file().sync_all());
-                written.and_then(|()| file.persist(target).map(drop).map_err(|error| error.error)).map_err(wrap)
+            Sink::Direct(file) => buffered(file, write).map(drop).map_err(wrap),
+            Sink::Replace(file, target) => {
+                let written = buffered(file, write).and_then(|file| file.as_file().sync_all().map(|()| file));
+                let persisted = written.and_then(|file| file.persist(target).map_err(|error| error.error));
+                persisted.map(drop).map_err(wrap)
             }
         }
     }
+}
+
+fn buffered<W: Write + Send>(to: W, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> io::Result<W> {
+    let mut buffer = BufWriter::with_capacity(1 << 18, to);
+    write(&mut buffer)?;
+    buffer.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
 /// Writes and frees a stretch of bytes: on a full disk the write fails, on any other the room is there for the result.

@@ -142,7 +142,7 @@ pub struct Point {
     pub ended_because: Option<String>,
     /// Whether there are fewer commands than asked for.
     pub partial: bool,
-    /// File of raw samples, where one was written.
+    /// File of raw samples, where one was written, as it was named.
     pub samples_file: Option<String>,
     /// Each job by itself, with `--per-job`.
     pub per_job: Option<Vec<JobRow>>,

@@ -95,6 +95,9 @@ fn write_point(text: &mut String, point: &Point) -> fmt::Result {
     ]));
     load::write(text, point)?;
     tail::write(text, point)?;
+    if let Some(file) = &point.samples_file {
+        writeln!(text, "\nAll samples are in {file}.")?;
+    }
     if let Some(block) = &point.config.block {
         return write_checked(text, point, block);
     }

@@ -211,7 +211,7 @@ fn floors(clock: &Calibration, signals: &Signals, placed: &Placed) -> Result<Vec
     file.write_all(&[1; BYTES]).map_err(|source| failed("write", source))?;
     let target = format!("/proc/self/fd/{}", file.as_raw_fd());
     let instrument = instrument::measure(clock, false);
-    let shared = Shared { signals, clock, instrument: &instrument, progress: false };
+    let shared = Shared { signals, clock, instrument: &instrument, progress: false, samples: None };
     let mut floors = Vec::new();
     for engine in EngineKind::ALL {
         let (block, command) = match engine {

@@ -16,7 +16,7 @@ use crate::{
 /// A point with what its set-up knows of the other end.
 pub(super) struct Measured {
     pub point: Point,
-    /// What the point was computed from, where several jobs make one.
+    /// What the point was computed from, where it is needed: several jobs make one point, or samples are to be stored.
     pub raw: Option<Raw>,
     pub peer: Option<PeerFacts>,
     /// What failed, if the point is partial.
@@ -26,6 +26,16 @@ pub(super) struct Measured {
 impl From<Run> for Measured {
     fn from(run: Run) -> Self {
         Self { point: run.point, raw: run.raw, peer: None, failure: run.failure }
+    }
+}
+
+impl Measured {
+    /// Names the file that its samples were stored in. If that failed the point is there all the same.
+    pub fn note_samples(&mut self, stored: Result<Option<String>>) {
+        match stored {
+            Ok(name) => self.point.samples_file = name,
+            Err(error) => self.failure = self.failure.take().or(Some(error)),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    Placed, Signals,
+    Placed, SampleFiles, Signals,
     figures::{self, Made},
     monitor::Monitor,
     samples::{Kind, Raw, Recorder},
@@ -38,6 +38,8 @@ pub(crate) struct Shared<'a> {
     pub clock: &'a Calibration,
     pub instrument: &'a Instrument,
     pub progress: bool,
+    /// Where samples go, where they are wanted.
+    pub samples: Option<&'a SampleFiles>,
 }
 
 /// One thread's part in a point.
@@ -53,6 +55,8 @@ pub(crate) struct Job<'a> {
     pub index: u32,
     pub team: Option<&'a Team>,
     progress: bool,
+    /// Whether the samples are needed once there are figures.
+    keep: bool,
 }
 
 /// How the verification command is made ready, where the engine has one.
@@ -62,7 +66,7 @@ pub(crate) type PrepareLast<'a> = Option<&'a dyn Fn()>;
 #[cfg_attr(not(feature = "rdma"), allow(dead_code))] // Only engines that move data look at what was issued.
 pub(crate) struct Run {
     pub point: Point,
-    /// What the point was computed from, where it is to be joined with others.
+    /// What the point was computed from, where that is still needed.
     pub raw: Option<Raw>,
     /// Commands that completed, warm-up and verification included.
     pub issued: u64,
@@ -73,14 +77,15 @@ pub(crate) struct Run {
 
 impl<'a> Job<'a> {
     pub fn new(plan: &'a Plan, load: Load, placed: &'a Placed, shared: &Shared<'a>) -> Self {
-        let Shared { signals, clock, instrument, progress } = *shared;
+        let Shared { signals, clock, instrument, progress, samples } = *shared;
         let (source, ticks_per_ns) = (clock.facts().source, clock.ticks_per_ns());
-        Self { plan, load, placed, source, ticks_per_ns, instrument, signals, index: 0, team: None, progress }
+        let keep = samples.is_some();
+        Self { plan, load, placed, source, ticks_per_ns, instrument, signals, index: 0, team: None, progress, keep }
     }
 
     /// The same as one of several; only the first one draws progress.
     pub fn in_team(self, team: &'a Team, index: u32) -> Self {
-        Self { team: Some(team), index, progress: self.progress && index == 0, ..self }
+        Self { team: Some(team), index, progress: self.progress && index == 0, keep: true, ..self }
     }
 
     /// Measures with an engine that is ready.
@@ -192,7 +197,7 @@ impl Ready<'_> {
             point.verified = Verified::Yes; // Until a check at either end says otherwise.
         }
         point.ended_because = failure.as_ref().map(ToString::to_string);
-        let raw = job.team.map(|_| Raw { samples, depths });
+        let raw = job.keep.then_some(Raw { samples, depths });
         Ok(Run { point, raw, issued: control.done(), last_completed, failure })
     }
 

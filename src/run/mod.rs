@@ -18,6 +18,7 @@ mod quiet;
 #[cfg(feature = "rdma")]
 mod rdma;
 mod samples;
+mod samples_file;
 #[cfg(feature = "rdma")]
 pub mod serve;
 #[cfg(feature = "rdma")]
@@ -55,7 +56,8 @@ pub use table::{Table, table};
 
 use dispatch::Measured;
 use job::{Job, Shared};
-use session::Session;
+use samples_file::SampleFiles;
+use session::{Session, Wanted};
 use sweep::Sweep;
 
 /// What stdout shows.
@@ -105,6 +107,8 @@ pub struct Reporting {
     pub format: ResultFormat,
     /// Where the JSON result goes as well.
     pub output: Option<PathBuf>,
+    /// Where the samples go, by the ending of the name.
+    pub samples: Option<PathBuf>,
     /// A name for the run.
     pub label: Option<String>,
     /// Facts that the user adds.
@@ -134,9 +138,12 @@ pub struct Outcome {
 pub fn measure(plans: &[Plan], reporting: &Reporting) -> Result<Outcome> {
     let mut sweep = Sweep::begin(plans, reporting.output.as_deref(), reporting.resume)?;
     let output = reporting.output.as_deref().map(OutputFile::open).transpose()?;
+    let output_path = reporting.output.as_deref();
+    let samples = reporting.samples.as_deref().map(|path| SampleFiles::of(path, plans, output_path)).transpose()?;
     let mut session = Session::begin()?;
     let (label, meta) = (reporting.label.clone(), reporting.meta.clone());
-    let (result, failure) = session.run(plans, label, meta, reporting.progress, sweep.as_mut())?;
+    let wanted = Wanted { label, meta, progress: reporting.progress, sweep: sweep.as_mut(), samples: samples.as_ref() };
+    let (result, failure) = session.run(plans, wanted)?;
     finish(result, reporting, output, sweep.as_ref(), failure, session.stopped())
 }
 
@@ -154,8 +161,8 @@ fn measure_all(
 ) -> Result<(Vec<Measured>, Option<Error>)> {
     let mut measured: Vec<Measured> = Vec::new();
     let points = plans.iter().flat_map(|plan| plan.points.iter().map(move |&load| (plan, load)));
-    for (plan, load) in points.skip(done) {
-        let mut point = match measure_point(plan, load, cpus, shared) {
+    for (index, (plan, load)) in points.enumerate().skip(done) {
+        let mut point = match measure_point(plan, load, index, cpus, shared) {
             Ok(point) => point,
             Err(error) if measured.is_empty() => return Err(error),
             Err(error) => return Ok((measured, Some(error))),
@@ -169,13 +176,16 @@ fn measure_all(
     Ok((measured, None))
 }
 
-/// Measures one point, with one job on this thread or with a team of them.
-fn measure_point(plan: &Plan, load: Load, cpus: &Cpus, shared: &Shared) -> Result<Measured> {
+/// Measures one point, the one with this index, with one job on this thread or with a team of them.
+fn measure_point(plan: &Plan, load: Load, index: usize, cpus: &Cpus, shared: &Shared) -> Result<Measured> {
     let placed = place(plan, load.jobs, cpus)?;
-    match placed.as_slice() {
-        [alone] => dispatch::measure(&Job::new(plan, load, alone, shared)),
-        all => team::measure(plan, load, all, shared),
+    let file = shared.samples.map(|files| files.open(index)).transpose()?;
+    let [alone] = placed.as_slice() else { return team::measure(plan, load, &placed, shared, file) };
+    let mut measured = dispatch::measure(&Job::new(plan, load, alone, shared))?;
+    if let (Some(file), Some(raw)) = (file, measured.raw.take()) {
+        measured.note_samples(file.store(&[&raw.samples], plan, shared.clock.ticks_per_ns()).map(Some));
     }
+    Ok(measured)
 }
 
 fn finish(

@@ -10,7 +10,8 @@ use crate::{
     host::{CpuSet, cpu},
     measure::{Depths, Record, Stamped},
     probe::Load,
-    stats::{Digest, Figures, Scale},
+    report::samples::Row,
+    stats::{Digest, Figures, Scale, round_picoseconds},
     timing::{PacedSample, PhasedSample, Sample, Stamps, filled},
 };
 
@@ -76,6 +77,31 @@ impl Samples {
         }
     }
 
+    /// How many there are, and the first hand-over in ticks. `None` where they were not kept.
+    pub fn extent(&self) -> Option<(u64, Option<u64>)> {
+        fn of<S: Stamps>(samples: &[S]) -> Option<(u64, Option<u64>)> {
+            Some((samples.len() as u64, samples.iter().map(Stamps::start).min()))
+        }
+        match self {
+            Self::Plain(samples) => of(samples),
+            Self::Phased(samples) => of(samples),
+            Self::Paced(samples) => of(samples),
+            Self::Digest(_) => None,
+        }
+    }
+
+    /// One row for each of them, with times from `origin`; none where they were not kept. Only with `phases` is the end of
+    /// the hand-over of interest.
+    pub fn rows(&self, job: u32, origin: u64, scale: Scale, phases: bool) -> Box<dyn Iterator<Item = Row> + '_> {
+        let to_row = move |(op, sample)| row(sample, op, job, origin, scale, phases);
+        match self {
+            Self::Plain(samples) => Box::new((0..).zip(samples.iter().map(stamps)).map(to_row)),
+            Self::Phased(samples) => Box::new((0..).zip(samples.iter().map(stamps)).map(to_row)),
+            Self::Paced(samples) => Box::new((0..).zip(samples.iter().map(stamps)).map(to_row)),
+            Self::Digest(_) => Box::new(std::iter::empty()),
+        }
+    }
+
     /// The samples of all jobs of a point. Jobs that kept theirs stay exact as long as all did.
     pub fn join(all: Vec<Self>) -> Option<Self> {
         let mut all = all.into_iter();
@@ -117,6 +143,28 @@ impl Samples {
             Self::Paced(samples) => of(&samples),
             Self::Digest(digest) => digest,
         }
+    }
+}
+
+/// Stamps of any kind of sample.
+type AnyStamps = (u64, Option<u64>, u64, Option<u64>);
+
+fn stamps<S: Stamps>(sample: &S) -> AnyStamps {
+    (sample.start(), sample.submitted(), sample.stop(), sample.intended())
+}
+
+fn row(stamps: AnyStamps, op: u64, job: u32, origin: u64, scale: Scale, phases: bool) -> Row {
+    let (start, submitted, stop, intended) = stamps;
+    let ns = |from: u64, to: u64| round_picoseconds(to.saturating_sub(from) as f64 / scale.latency);
+    let submitted = submitted.filter(|_| phases);
+    Row {
+        start_ns: round_picoseconds(start.saturating_sub(origin) as f64 / scale.time),
+        latency_ns: ns(start, stop),
+        submit_ns: submitted.map(|submitted| ns(start, submitted)),
+        wait_ns: submitted.map(|submitted| ns(submitted, stop)),
+        response_ns: intended.map(|intended| ns(intended, stop)),
+        job,
+        op,
     }
 }
 

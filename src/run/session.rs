@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, time::SystemTime};
 
 use super::{
-    Signals, Sweep, dispatch::Measured, instrument, job::Shared, measure_all, measuring_cpus, place, quiet::Quieted,
-    timestamp, warnings,
+    SampleFiles, Signals, Sweep, dispatch::Measured, instrument, job::Shared, measure_all, measuring_cpus, place,
+    quiet::Quieted, timestamp, warnings,
 };
 use crate::{
     error::{Error, Result},
@@ -17,6 +17,19 @@ use crate::{
     },
     timing::Calibration,
 };
+
+/// What is to become of a run.
+#[derive(Default)]
+pub(super) struct Wanted<'a> {
+    pub label: Option<String>,
+    pub meta: BTreeMap<String, String>,
+    /// Whether progress is drawn.
+    pub progress: bool,
+    /// Where each point is stored as soon as it is measured.
+    pub sweep: Option<&'a mut Sweep>,
+    /// Where its samples go.
+    pub samples: Option<&'a SampleFiles>,
+}
 
 /// Runs that are to be comparable.
 pub(super) struct Session {
@@ -50,14 +63,8 @@ impl Session {
     ///
     /// # Errors
     /// What kept the measurement from starting; a clock that cannot be trusted.
-    pub fn run(
-        &mut self,
-        plans: &[Plan],
-        label: Option<String>,
-        meta: BTreeMap<String, String>,
-        progress: bool,
-        mut sweep: Option<&mut Sweep>,
-    ) -> Result<(RunResult, Option<Error>)> {
+    pub fn run(&mut self, plans: &[Plan], wanted: Wanted) -> Result<(RunResult, Option<Error>)> {
+        let Wanted { label, meta, progress, mut sweep, samples } = wanted;
         let first = require_one_way(plans)?;
         let cpus = &self.cpus;
         let quieted = first.quiet.then(|| Quieted::begin(plans, &measuring_cpus(plans, cpus)));
@@ -85,7 +92,7 @@ impl Session {
             warnings: Vec::new(),
             sweep: None,
         };
-        let shared = Shared { signals: &self.signals, clock, instrument: &instrument, progress };
+        let shared = Shared { signals: &self.signals, clock, instrument: &instrument, progress, samples };
         let done = sweep.as_ref().map_or(0, |sweep| sweep.done());
         if let Some(sweep) = &mut sweep {
             sweep.enter(&result);

@@ -14,6 +14,7 @@ use super::{
     figures,
     job::{Job, Shared},
     samples::{OUTLIERS, Samples},
+    samples_file::SampleFile,
 };
 use crate::{
     error::{Error, Result},
@@ -80,7 +81,13 @@ impl Team {
 ///
 /// # Errors
 /// What kept a job from beginning.
-pub(super) fn measure(plan: &Plan, load: Load, placed: &[Placed], shared: &Shared) -> Result<Measured> {
+pub(super) fn measure(
+    plan: &Plan,
+    load: Load,
+    placed: &[Placed],
+    shared: &Shared,
+    file: Option<SampleFile>,
+) -> Result<Measured> {
     let team = Team::new(load.jobs);
     let work = |index: u32, placed: &Placed| {
         let job = Job::new(plan, load, placed, shared).in_team(&team, index);
@@ -122,12 +129,12 @@ pub(super) fn measure(plan: &Plan, load: Load, placed: &[Placed], shared: &Share
     }
     match failed {
         Some(error) => Err(error),
-        None => join(plan, measured, shared),
+        None => join(plan, measured, shared, file),
     }
 }
 
 /// Makes one point of those of all jobs: figures from all samples, counters as sums.
-fn join(plan: &Plan, measured: Vec<Measured>, shared: &Shared) -> Result<Measured> {
+fn join(plan: &Plan, measured: Vec<Measured>, shared: &Shared, file: Option<SampleFile>) -> Result<Measured> {
     let nothing = || Error::usage("no job has measured anything");
     let (mut samples, mut depths, mut peer, mut failure) = (Vec::new(), Depths::default(), None, None);
     let mut points = Vec::new();
@@ -145,8 +152,9 @@ fn join(plan: &Plan, measured: Vec<Measured>, shared: &Shared) -> Result<Measure
         points.push(job.point);
     }
     let rows = plan.per_job.then(|| points.iter().map(JobRow::of).collect());
-    let joined = Samples::join(samples).ok_or_else(nothing)?;
     let ticks_per_ns = shared.clock.ticks_per_ns();
+    let stored = file.map(|file| file.store(&samples.iter().collect::<Vec<_>>(), plan, ticks_per_ns)).transpose();
+    let joined = Samples::join(samples).ok_or_else(nothing)?;
     let all = joined.figures(figures::scale(plan, ticks_per_ns));
     let mut points = points.into_iter();
     let mut point = points.next().ok_or_else(nothing)?;
@@ -173,7 +181,9 @@ fn join(plan: &Plan, measured: Vec<Measured>, shared: &Shared) -> Result<Measure
     point.depth = point.depth.map(|_| figures::depth_use(&depths));
     point.ended_because = failure.as_ref().map(ToString::to_string);
     point.per_job = rows;
-    Ok(Measured { point, raw: None, peer, failure })
+    let mut measured = Measured { point, raw: None, peer, failure };
+    measured.note_samples(stored);
+    Ok(measured)
 }
 
 /// Adds another job's counters to those of the first one.

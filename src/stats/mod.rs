@@ -20,7 +20,7 @@ pub use histogram::{Bucket, Histogram, histogram};
 pub use line::{Line, LineIntervals};
 pub use series::{Interval, Outlier, Window, outliers, timeline, windowed_rate};
 pub use shift::{Shift, Verdict, median};
-pub use summary::{Percentiles, Summary, nearest_rank};
+pub use summary::{Percentiles, Summary, nearest_rank, round_picoseconds};
 pub use tail::{Beyond, Tail};
 
 /// Ticks in one nanosecond, for points in time and for latencies. They differ where only half of a round trip counts.

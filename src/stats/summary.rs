@@ -119,8 +119,8 @@ impl Summary {
     }
 }
 
-/// A picosecond is far below any clock's resolution, and keeps printed figures short.
-pub(super) fn round_picoseconds(ns: f64) -> f64 {
+/// Nanoseconds to three places. A picosecond is far below any clock's resolution, and keeps printed figures short.
+pub fn round_picoseconds(ns: f64) -> f64 {
     (ns * 1000.0).round() / 1000.0
 }
 

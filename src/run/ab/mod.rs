@@ -15,7 +15,7 @@ use self::{hook::Place, looks::Looks};
 use super::{
     Format, Outcome, Reporting,
     compare::{self, Judging, conclude},
-    session::Session,
+    session::{Session, Wanted},
     timestamp,
 };
 use crate::{
@@ -68,6 +68,11 @@ pub fn ab(options: &Ab, plans: &[Plan], reporting: &Reporting) -> Result<Outcome
     if reporting.label.is_some() {
         return Err(Error::usage(
             "--label: each round of ab has the name of its side; --meta KEY=VALUE is kept as well",
+        ));
+    }
+    if reporting.samples.is_some() {
+        return Err(Error::usage(
+            "--samples: ab keeps the results of its rounds; measure by itself what is to be looked at",
         ));
     }
     let format = reporting.format.plain("a comparison")?;
@@ -259,8 +264,8 @@ impl Run<'_> {
             ("side".to_string(), making.name.clone()),
             ("block".into(), (block + 1).to_string()),
         ]));
-        let (result, failure) =
-            session.run(self.plans, Some(making.name.clone()), meta, self.reporting.progress, None)?;
+        let (label, progress) = (Some(making.name.clone()), self.reporting.progress);
+        let (result, failure) = session.run(self.plans, Wanted { label, meta, progress, ..Wanted::default() })?;
         if let Some(stop) = session.stopped() {
             return Err(Ended::Stopped(stop)); // What was measured of this round is not all of it.
         }
