@@ -132,6 +132,9 @@ pub(super) struct OutputArgs {
     /// Draw progress on a terminal
     #[arg(long, value_enum, default_value_t = ProgressArg::Auto)]
     pub progress: ProgressArg,
+    /// Show p50, p99 and max of the commands so far: on a terminal live, elsewhere in a line every 2 s
+    #[arg(long)]
+    pub watch: bool,
 }
 
 #[derive(Debug, Args)]

@@ -21,7 +21,7 @@ use crate::{
     error::{Error, Result},
     host::Sysfs,
     probe::Plan,
-    run::{self, Calibrate, Fill, Format, Outcome, Reporting, ResultFormat, check},
+    run::{self, Calibrate, Fill, Format, Live, Outcome, Reporting, ResultFormat, check},
 };
 
 use ab::AbArgs;
@@ -191,7 +191,11 @@ fn reporting(arguments: &OutputArgs) -> Reporting {
         label: arguments.label.clone(),
         meta: arguments.meta.iter().cloned().collect::<BTreeMap<_, _>>(),
         resume: false,
-        progress: matches!(arguments.progress, ProgressArg::Auto),
+        live: match arguments.progress {
+            _ if arguments.watch => Live::Figures,
+            ProgressArg::Auto => Live::Progress,
+            ProgressArg::Never => Live::Nothing,
+        },
     }
 }
 

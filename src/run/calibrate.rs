@@ -12,7 +12,7 @@ use std::{
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use super::{
-    Format, Outcome, Placed, Reporting, Signals, dispatch, finish_document, instrument,
+    Format, Live, Outcome, Placed, Reporting, Signals, dispatch, finish_document, instrument,
     job::{Job, Shared},
     measuring_cpus, place,
     quiet::Quieted,
@@ -211,7 +211,7 @@ fn floors(clock: &Calibration, signals: &Signals, placed: &Placed) -> Result<Vec
     file.write_all(&[1; BYTES]).map_err(|source| failed("write", source))?;
     let target = format!("/proc/self/fd/{}", file.as_raw_fd());
     let instrument = instrument::measure(clock, false);
-    let shared = Shared { signals, clock, instrument: &instrument, progress: false, samples: None };
+    let shared = Shared { signals, clock, instrument: &instrument, live: Live::Nothing, watch: None, samples: None };
     let mut floors = Vec::new();
     for engine in EngineKind::ALL {
         let (block, command) = match engine {

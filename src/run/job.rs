@@ -9,12 +9,14 @@ use std::{
 };
 
 use super::{
-    Placed, SampleFiles, Signals,
+    Live, Placed, SampleFiles, Signals,
     figures::{self, Made},
     monitor::Monitor,
-    samples::{Kind, Raw, Recorder},
+    recorder::{Recorder, Recording},
+    samples::{Kind, Raw},
     surroundings::Surroundings,
     team::Team,
+    watch::Watch,
 };
 use crate::{
     engine::{Engine, Fault, Granted},
@@ -37,7 +39,9 @@ pub(crate) struct Shared<'a> {
     pub signals: &'a Signals,
     pub clock: &'a Calibration,
     pub instrument: &'a Instrument,
-    pub progress: bool,
+    pub live: Live,
+    /// The point's figures so far, where they are shown.
+    pub watch: Option<&'a Watch>,
     /// Where samples go, where they are wanted.
     pub samples: Option<&'a SampleFiles>,
 }
@@ -54,7 +58,8 @@ pub(crate) struct Job<'a> {
     /// Which of the jobs of the point it is, from 0.
     pub index: u32,
     pub team: Option<&'a Team>,
-    progress: bool,
+    live: Live,
+    watch: Option<&'a Watch>,
     /// Whether the samples are needed once there are figures.
     keep: bool,
 }
@@ -77,15 +82,15 @@ pub(crate) struct Run {
 
 impl<'a> Job<'a> {
     pub fn new(plan: &'a Plan, load: Load, placed: &'a Placed, shared: &Shared<'a>) -> Self {
-        let Shared { signals, clock, instrument, progress, samples } = *shared;
+        let Shared { signals, clock, instrument, live, watch, samples } = *shared;
         let (source, ticks_per_ns) = (clock.facts().source, clock.ticks_per_ns());
         let keep = samples.is_some();
-        Self { plan, load, placed, source, ticks_per_ns, instrument, signals, index: 0, team: None, progress, keep }
+        Self { plan, load, placed, source, ticks_per_ns, instrument, signals, index: 0, team: None, live, watch, keep }
     }
 
     /// The same as one of several; only the first one draws progress.
     pub fn in_team(self, team: &'a Team, index: u32) -> Self {
-        Self { team: Some(team), index, progress: self.progress && index == 0, keep: true, ..self }
+        Self { team: Some(team), index, live: if index == 0 { self.live } else { Live::Nothing }, keep: true, ..self }
     }
 
     /// Measures with an engine that is ready.
@@ -174,8 +179,13 @@ impl Ready<'_> {
         let (plan, job) = (self.job.plan, self.job);
         let control = Control::default();
         let kept = plan.kept(&job.load);
-        let may_last = plan.count.is_none_or(|count| count > kept);
-        let mut recorder = Recorder::<S>::new(kept as usize, &job.load, may_last, &job.placed.others)?;
+        let recording = Recording {
+            kept: kept as usize,
+            may_last: plan.count.is_none_or(|count| count > kept),
+            others: &job.placed.others,
+            watch: job.watch,
+        };
+        let mut recorder = Recorder::<S>::new(&job.load, recording)?;
         let sample_bytes = recorder.bytes();
         let mut surroundings = Surroundings::begin(job, &self.granted, C::now);
         let ended = self.measure::<E, C, S>(engine, &mut way, &mut recorder, &mut surroundings, &control)?;
@@ -221,7 +231,8 @@ impl Ready<'_> {
             warmup: limits.warmup,
             duration: limits.duration,
             stall: job.stall(),
-            progress: job.progress,
+            live: job.live,
+            watch: job.watch.map(|watch| (watch, figures::scale(job.plan, job.ticks_per_ns))),
             peer: self.peer,
             team: job.team,
             cpus: &job.placed.others,

@@ -17,6 +17,7 @@ mod monitor;
 mod quiet;
 #[cfg(feature = "rdma")]
 mod rdma;
+mod recorder;
 mod samples;
 mod samples_file;
 #[cfg(feature = "rdma")]
@@ -32,6 +33,7 @@ mod sweep;
 mod table;
 mod team;
 mod warnings;
+mod watch;
 
 use std::{
     collections::BTreeMap,
@@ -59,6 +61,7 @@ use job::{Job, Shared};
 use samples_file::SampleFiles;
 use session::{Session, Wanted};
 use sweep::Sweep;
+use watch::Watch;
 
 /// What stdout shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +103,18 @@ impl ResultFormat {
     }
 }
 
+/// What is shown while a measurement goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Live {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// How far it is, where stderr is a terminal.
+    Progress,
+    /// Figures as well, and as lines where it is none.
+    Figures,
+}
+
 /// What becomes of a result.
 #[derive(Clone, Debug, Default)]
 pub struct Reporting {
@@ -115,8 +130,8 @@ pub struct Reporting {
     pub meta: BTreeMap<String, String>,
     /// Whether to go on with what an earlier call has left in `output`.
     pub resume: bool,
-    /// Whether progress is drawn, where stderr is a terminal.
-    pub progress: bool,
+    /// What is shown meanwhile, on stderr.
+    pub live: Live,
 }
 
 /// What a run came to, once its result is written.
@@ -142,7 +157,7 @@ pub fn measure(plans: &[Plan], reporting: &Reporting) -> Result<Outcome> {
     let samples = reporting.samples.as_deref().map(|path| SampleFiles::of(path, plans, output_path)).transpose()?;
     let mut session = Session::begin()?;
     let (label, meta) = (reporting.label.clone(), reporting.meta.clone());
-    let wanted = Wanted { label, meta, progress: reporting.progress, sweep: sweep.as_mut(), samples: samples.as_ref() };
+    let wanted = Wanted { label, meta, live: reporting.live, sweep: sweep.as_mut(), samples: samples.as_ref() };
     let (result, failure) = session.run(plans, wanted)?;
     finish(result, reporting, output, sweep.as_ref(), failure, session.stopped())
 }
@@ -179,6 +194,8 @@ fn measure_all(
 /// Measures one point, the one with this index, with one job on this thread or with a team of them.
 fn measure_point(plan: &Plan, load: Load, index: usize, cpus: &Cpus, shared: &Shared) -> Result<Measured> {
     let placed = place(plan, load.jobs, cpus)?;
+    let watch = (shared.live == Live::Figures).then(Watch::new);
+    let shared = &Shared { watch: watch.as_ref(), ..*shared };
     let file = shared.samples.map(|files| files.open(index)).transpose()?;
     let [alone] = placed.as_slice() else { return team::measure(plan, load, &placed, shared, file) };
     let mut measured = dispatch::measure(&Job::new(plan, load, alone, shared))?;

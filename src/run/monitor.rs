@@ -1,6 +1,7 @@
 //! The thread that watches a measurement from another processor: signals, stalls, the other end, progress.
 
 use std::{
+    io::{self, IsTerminal, Write},
     sync::{
         atomic::{AtomicBool, Ordering::Relaxed},
         mpsc::Sender,
@@ -10,12 +11,13 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{Signals, moments::Moments, team::Team};
+use super::{Live, Signals, moments::Moments, team::Team, watch::Watch};
 use crate::{
     error::Error,
     host::{CpuSet, cpu},
     measure::{Control, Stop},
     peer::{HEARTBEAT_INTERVAL, Progress, Running},
+    stats::Scale,
     sys::interrupt::Sleeper,
 };
 
@@ -27,6 +29,9 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Progress is drawn for anything that takes longer.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Time between two looks at figures: they are computed anew for each.
+const REFRESH: Duration = Duration::from_millis(250);
 
 /// What the monitor watches, and how.
 pub(crate) struct Monitor<'a> {
@@ -44,8 +49,10 @@ pub(crate) struct Monitor<'a> {
     pub duration: Option<Duration>,
     /// Longest time without a completed command.
     pub stall: Duration,
-    /// Whether progress may be drawn.
-    pub progress: bool,
+    /// What is shown.
+    pub live: Live,
+    /// Figures so far with their scale, where they are shown.
+    pub watch: Option<(&'a Watch, Scale)>,
     /// The other end, if there is one.
     pub peer: Option<&'a Running>,
     /// The other jobs of the point, if there are any.
@@ -65,6 +72,8 @@ struct Seen {
     /// The last heartbeat, and what was done by then.
     beat: (Instant, u64),
     bar: Option<ProgressBar>,
+    /// When figures were last shown.
+    shown: Instant,
     peer_failure: Option<Error>,
 }
 
@@ -86,6 +95,7 @@ impl Monitor<'_> {
             stopping: None,
             beat: (now, 0),
             bar: None,
+            shown: now,
             peer_failure: None,
         };
         loop {
@@ -179,9 +189,24 @@ impl Monitor<'_> {
 
     fn draw(&self, seen: &mut Seen, now: Instant) {
         let elapsed = now - seen.started;
-        if !self.progress || elapsed < PATIENCE {
+        if self.live == Live::Nothing || elapsed < PATIENCE {
             return;
         }
+        let message = match self.watch {
+            Some((watch, scale)) => {
+                let terminal = io::stderr().is_terminal();
+                if now - seen.shown < if terminal { REFRESH } else { PATIENCE } {
+                    return;
+                }
+                seen.shown = now;
+                if !terminal {
+                    let _ = writeln!(io::stderr(), "lat-probe: {}", watch.line(scale)); // Nobody reads it if this fails.
+                    return;
+                }
+                watch.line(scale)
+            }
+            None => format!("{} commands", seen.done),
+        };
         let fraction = self.progress_of(seen, now).fraction();
         let bar = seen.bar.get_or_insert_with(|| {
             let bar = ProgressBar::new(1000);
@@ -190,6 +215,6 @@ impl Monitor<'_> {
             bar
         });
         bar.set_position((fraction.unwrap_or(0.0) * 1000.0) as u64);
-        bar.set_message(format!("{} commands", seen.done));
+        bar.set_message(message);
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::SystemTime};
 
 use super::{
-    SampleFiles, Signals, Sweep, dispatch::Measured, instrument, job::Shared, measure_all, measuring_cpus, place,
+    Live, SampleFiles, Signals, Sweep, dispatch::Measured, instrument, job::Shared, measure_all, measuring_cpus, place,
     quiet::Quieted, timestamp, warnings,
 };
 use crate::{
@@ -23,8 +23,8 @@ use crate::{
 pub(super) struct Wanted<'a> {
     pub label: Option<String>,
     pub meta: BTreeMap<String, String>,
-    /// Whether progress is drawn.
-    pub progress: bool,
+    /// What is shown meanwhile.
+    pub live: Live,
     /// Where each point is stored as soon as it is measured.
     pub sweep: Option<&'a mut Sweep>,
     /// Where its samples go.
@@ -64,7 +64,7 @@ impl Session {
     /// # Errors
     /// What kept the measurement from starting; a clock that cannot be trusted.
     pub fn run(&mut self, plans: &[Plan], wanted: Wanted) -> Result<(RunResult, Option<Error>)> {
-        let Wanted { label, meta, progress, mut sweep, samples } = wanted;
+        let Wanted { label, meta, live, mut sweep, samples } = wanted;
         let first = require_one_way(plans)?;
         let cpus = &self.cpus;
         let quieted = first.quiet.then(|| Quieted::begin(plans, &measuring_cpus(plans, cpus)));
@@ -92,7 +92,7 @@ impl Session {
             warnings: Vec::new(),
             sweep: None,
         };
-        let shared = Shared { signals: &self.signals, clock, instrument: &instrument, progress, samples };
+        let shared = Shared { signals: &self.signals, clock, instrument: &instrument, live, watch: None, samples };
         let done = sweep.as_ref().map_or(0, |sweep| sweep.done());
         if let Some(sweep) = &mut sweep {
             sweep.enter(&result);

@@ -14,7 +14,7 @@ mod shift;
 mod summary;
 mod tail;
 
-pub use digest::Digest;
+pub use digest::{Digest, Durations};
 pub use figures::{Figures, Span};
 pub use histogram::{Bucket, Histogram, histogram};
 pub use line::{Line, LineIntervals};

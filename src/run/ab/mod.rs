@@ -13,7 +13,7 @@ use std::{
 
 use self::{hook::Place, looks::Looks};
 use super::{
-    Format, Outcome, Reporting,
+    Format, Live, Outcome, Reporting,
     compare::{self, Judging, conclude},
     session::{Session, Wanted},
     timestamp,
@@ -264,8 +264,8 @@ impl Run<'_> {
             ("side".to_string(), making.name.clone()),
             ("block".into(), (block + 1).to_string()),
         ]));
-        let (label, progress) = (Some(making.name.clone()), self.reporting.progress);
-        let (result, failure) = session.run(self.plans, Wanted { label, meta, progress, ..Wanted::default() })?;
+        let (label, live) = (Some(making.name.clone()), self.reporting.live);
+        let (result, failure) = session.run(self.plans, Wanted { label, meta, live, ..Wanted::default() })?;
         if let Some(stop) = session.stopped() {
             return Err(Ended::Stopped(stop)); // What was measured of this round is not all of it.
         }
@@ -296,7 +296,7 @@ impl Run<'_> {
     }
 
     fn say(&self, side: &str, round: u64, result: &crate::report::RunResult) {
-        if !self.reporting.progress {
+        if self.reporting.live == Live::Nothing {
             return;
         }
         let p50 = result.points.first().and_then(|point| point.latency_ns.percentiles.p50);

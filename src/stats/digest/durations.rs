@@ -44,18 +44,26 @@ pub(super) fn at_rank(counts: &Hdr<u64>, rank: u64) -> Option<u64> {
 
 /// The counted durations, with what is exact: number, sums, smallest and largest.
 #[derive(Clone, PartialEq)]
-pub(super) struct Durations {
+pub struct Durations {
     counts: Hdr<u64>,
     sums: Sums,
     min: u64,
     max: u64,
 }
 
+impl Default for Durations {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Durations {
+    /// Of none so far; all memory is allocated and resident after this.
     pub fn new() -> Self {
         Self { counts: counts(3), sums: Sums::default(), min: u64::MAX, max: 0 }
     }
 
+    /// Takes more of them, in ticks.
     pub fn extend(&mut self, durations: impl Iterator<Item = u64>) {
         // In registers, and back once at the end.
         let (mut sums, mut min, mut max) = (self.sums, self.min, self.max);
@@ -68,6 +76,7 @@ impl Durations {
         (self.sums, self.min, self.max) = (sums, min, max);
     }
 
+    /// Takes all that another one has.
     pub fn merge(&mut self, other: &Self) {
         self.counts += &other.counts;
         self.sums.add(&other.sums);
@@ -75,10 +84,12 @@ impl Durations {
         self.max = self.max.max(other.max);
     }
 
+    /// How many there are.
     pub fn n(&self) -> u64 {
         self.counts.len()
     }
 
+    /// Memory in use in bytes, which stays the same.
     pub fn bytes(&self) -> usize {
         bytes(&self.counts)
     }

@@ -11,7 +11,7 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
-use durations::Durations;
+pub use durations::Durations;
 use slowest::Slowest;
 use windows::Windows;
 
