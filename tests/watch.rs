@@ -26,7 +26,8 @@ fn without_a_terminal_there_is_a_line_now_and_then_and_stdout_is_one_document() 
 
 #[test]
 fn on_a_terminal_the_figures_stand_beside_the_progress() {
-    let command = format!("{BINARY} --engine spin --delay 100us --warmup 10 --duration 4s --watch --format json > /dev/null");
+    let command =
+        format!("{BINARY} --engine spin --delay 100us --warmup 10 --duration 4s --watch --format json > /dev/null");
     let output = Command::new("script").args(["-qec", &command, "/dev/null"]).stdin(Stdio::null()).output();
     let output = match output {
         Ok(output) => output,

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::{
     ab::AbArgs,
     compare::CompareArgs,
+    export::ExportArgs,
     options::{ClockArg, DeviceArgs, MeasureArgs},
     values::parse_meta,
 };
@@ -48,6 +49,8 @@ pub(super) enum Command {
     Compare(CompareArgs),
     /// Carry out the measurements of a probe file, or the jobs of a fio file
     Run(Box<RunArgs>),
+    /// Write a stored result in a format of other tools
+    Export(ExportArgs),
     /// Write the pattern that --verify expects
     Fill(FillArgs),
 }

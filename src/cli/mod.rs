@@ -4,6 +4,7 @@ mod ab;
 mod args;
 mod compare;
 mod explain;
+mod export;
 mod options;
 mod probe;
 mod spec;
@@ -66,6 +67,7 @@ fn dispatch(cli: Cli, matches: &ArgMatches) -> Result<u8> {
         Some(Command::Engines) => print(&run::engines::render()).map(|()| 0),
         Some(Command::Calibrate(arguments)) => calibrate(arguments),
         Some(Command::Compare(arguments)) => show(compare::compare(arguments)?),
+        Some(Command::Export(arguments)) => print(&export::export(&arguments)?).map(|()| 0),
         Some(Command::Fill(arguments)) => fill(arguments),
         Some(Command::Check) => {
             let findings = check::inspect(&check::System::read(Sysfs::default()));

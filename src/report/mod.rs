@@ -3,6 +3,7 @@
 pub mod calibration;
 pub mod comparison;
 pub mod comparison_text;
+pub mod export;
 pub mod fio;
 pub mod json;
 pub mod junit;
@@ -12,6 +13,7 @@ pub mod read;
 pub mod result;
 pub mod samples;
 pub mod series;
+pub mod stored;
 pub mod table;
 mod tail;
 pub mod text;

@@ -164,10 +164,18 @@ fn is_possible(latency_ns: &Summary) -> bool {
 /// [`Error::Usage`] with the file and why it is none.
 pub fn parse(path: &Path, origin: &str) -> Result<Value> {
     let text = fs::read_to_string(path).map_err(|error| Error::usage(format!("{origin}: {error}")))?;
+    parse_text(&text, origin)
+}
+
+/// Reads text as JSON; `origin` names it.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_text(text: &str, origin: &str) -> Result<Value> {
     if text.trim().is_empty() {
         return Err(Error::usage(format!("{origin}: the file is empty")));
     }
-    serde_json::from_str(&text).map_err(|error| Error::usage(format!("{origin}: not a JSON document: {error}")))
+    serde_json::from_str(text).map_err(|error| Error::usage(format!("{origin}: not a JSON document: {error}")))
 }
 
 /// Refuses a document of another schema or version.

@@ -5,14 +5,16 @@ use std::fmt::{self, Write};
 use crate::report::result::Point;
 
 /// A number of commands, and how often it was seen.
-pub(super) type Seen = (u32, u64);
+pub(in crate::report) type Seen = (u32, u64);
 
 /// Least percentage that is printed, so that what is rare does not look like nothing.
 const LEAST_PERCENT: f64 = 0.1;
 /// Classes of depth are called by where they begin: class 2 has 2 and 3.
-const DEPTHS: [(&str, u32); 7] = [("1", 1), ("2", 2), ("4", 4), ("8", 8), ("16", 16), ("32", 32), (">=64", 64)];
+pub(in crate::report) const DEPTHS: [(&str, u32); 7] =
+    [("1", 1), ("2", 2), ("4", 4), ("8", 8), ("16", 16), ("32", 32), (">=64", 64)];
 /// Classes of batches are called by where they end: class 4 has 1 to 4. These are where they begin.
-const BATCHES: [(&str, u32); 7] = [("0", 0), ("4", 1), ("8", 5), ("16", 9), ("32", 17), ("64", 33), (">=64", 65)];
+pub(in crate::report) const BATCHES: [(&str, u32); 7] =
+    [("0", 0), ("4", 1), ("8", 5), ("16", 9), ("32", 17), ("64", 33), (">=64", 65)];
 
 /// The three lines of a point; none where its depth was not looked at.
 pub(super) fn write(text: &mut String, point: &Point) -> fmt::Result {
@@ -41,16 +43,25 @@ fn lines(text: &mut String, outstanding: &[Seen], submitted: &[Seen], completed:
 }
 
 /// The share of each class, each of which reaches up to the next. All are 0 where nothing was seen, as fio has it.
-fn distribution(classes: &[(&str, u32)], seen: &[Seen]) -> String {
+fn distribution(classes: &[(&'static str, u32)], seen: &[Seen]) -> String {
+    let shares = shares(classes, seen).into_iter();
+    let shares = shares.map(|(name, percent)| {
+        let percent = if percent == 0.0 { 0.0 } else { percent.max(LEAST_PERCENT) };
+        format!("{name}={percent:.1}%")
+    });
+    shares.collect::<Vec<_>>().join(", ")
+}
+
+/// The classes with their share in percent.
+pub(in crate::report) fn shares(classes: &[(&'static str, u32)], seen: &[Seen]) -> Vec<(&'static str, f64)> {
     let total: u128 = seen.iter().map(|&(_, times)| u128::from(times)).sum();
-    let share = |(index, &(name, from)): (usize, &(&str, u32))| {
+    let share = |(index, &(name, from)): (usize, &(&'static str, u32))| {
         let next = classes.get(index + 1).map_or(u64::MAX, |&(_, next)| u64::from(next));
         let inside = seen.iter().filter(|&&(number, _)| number >= from && u64::from(number) < next);
         let times: u128 = inside.map(|&(_, times)| u128::from(times)).sum();
-        let percent = if times == 0 { 0.0 } else { (100.0 * times as f64 / total as f64).max(LEAST_PERCENT) };
-        format!("{name}={percent:.1}%")
+        (name, if times == 0 { 0.0 } else { 100.0 * times as f64 / total as f64 })
     };
-    classes.iter().enumerate().map(share).collect::<Vec<_>>().join(", ")
+    classes.iter().enumerate().map(share).collect()
 }
 
 #[cfg(test)]

@@ -79,32 +79,38 @@ pub(super) fn percentiles(text: &mut String, name: &str, percentiles: &Percentil
 /// A bucket of the histogram across the end of a class counts where the bucket's middle is. Below 2048 ns there is none, since
 /// buckets are 1 ns wide there; elsewhere a class may end up to 1/2048 earlier or later than its name says.
 pub(super) fn classes(text: &mut String, histogram: &Histogram) -> fmt::Result {
-    let total: u64 = histogram.buckets.iter().fold(0, |sum, bucket| sum.saturating_add(bucket.count));
-    for (unit, factor, coarsest) in [("nsec", 1, false), ("usec", 1_000, false), ("msec", 1_000_000, true)] {
-        // A unit begins where the one before ends: its first class has no zero to begin at.
-        let mut from = if factor == 1 { 0 } else { factor };
-        let mut ends: Vec<_> = CLASSES.iter().map(|end| (format!("{end}="), end * factor)).collect();
-        if coarsest {
-            ends.extend([("2000=".into(), 2000 * factor), (">=2000=".into(), u64::MAX)]);
-        }
-        let mut shown = Vec::new();
-        for (name, end) in ends {
-            let inside = histogram.buckets.iter().filter(|bucket| (from..end).contains(&middle(bucket)));
-            let count: u64 = inside.fold(0, |sum, bucket| sum.saturating_add(bucket.count));
-            from = end;
-            if count > 0 {
-                let percent = 100.0 * count as f64 / total as f64;
-                shown.push(format!("{name}{:.2}%", percent.max(LEAST_PERCENT)));
-            }
-        }
+    for (unit, classes) in class_shares(histogram) {
+        let seen = classes.iter().filter(|(_, percent)| *percent > 0.0);
+        let shown: Vec<_> = seen.map(|(name, percent)| format!("{name}={:.2}%", percent.max(LEAST_PERCENT))).collect();
         for line in shown.chunks(CLASSES_A_LINE) {
-            writeln!(text, "  lat ({unit})   : {}", line.join(", "))?;
+            writeln!(text, "  lat ({unit}sec)   : {}", line.join(", "))?;
         }
     }
     Ok(())
 }
 
-fn middle(bucket: &Bucket) -> u64 {
+/// The classes of each unit with their share in percent, as [`classes`] has them; all are 0 for no samples.
+pub(in crate::report) fn class_shares(histogram: &Histogram) -> [(&'static str, Vec<(String, f64)>); 3] {
+    let count = |buckets: &mut dyn Iterator<Item = &Bucket>| buckets.fold(0_u64, |sum, b| sum.saturating_add(b.count));
+    let total = count(&mut histogram.buckets.iter()).max(1);
+    [("n", 1), ("u", 1_000), ("m", 1_000_000)].map(|(unit, factor)| {
+        // A unit begins where the one before ends: its first class has no zero to begin at.
+        let mut from = if factor == 1 { 0 } else { factor };
+        let mut ends: Vec<_> = CLASSES.iter().map(|end| (end.to_string(), end * factor)).collect();
+        if unit == "m" {
+            ends.extend([("2000".into(), 2000 * factor), (">=2000".into(), u64::MAX)]);
+        }
+        let share = |(name, end)| {
+            let inside = count(&mut histogram.buckets.iter().filter(|bucket| (from..end).contains(&middle(bucket))));
+            from = end;
+            (name, 100.0 * inside as f64 / total as f64)
+        };
+        (unit, ends.into_iter().map(share).collect())
+    })
+}
+
+/// The middle of a bucket, in nanoseconds.
+pub(in crate::report) fn middle(bucket: &Bucket) -> u64 {
     bucket.lower_ns + bucket.upper_ns.saturating_sub(bucket.lower_ns) / 2
 }
 

@@ -10,9 +10,9 @@
 //! - `bw` and `iops` sum up the windows of the timeline, hundredths of the run, where fio takes half a second.
 //! - The date is when the run began, in UTC.
 
-mod depth;
-mod latency;
-mod number;
+pub(super) mod depth;
+pub(super) mod latency;
+pub(super) mod number;
 
 #[cfg(test)]
 mod example;

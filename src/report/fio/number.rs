@@ -35,7 +35,7 @@ pub(super) fn bandwidth(bytes_per_s: f64, step: Step) -> String {
 }
 
 /// The nearest whole number; negative values, which nothing measured has, are 0.
-pub(super) fn whole(value: f64) -> u64 {
+pub(in crate::report) fn whole(value: f64) -> u64 {
     value.round() as u64
 }
 
@@ -58,7 +58,7 @@ fn short(value: u64, width: usize, step: Step) -> String {
 }
 
 /// A time as RFC 3339 writes it, in the form of C's `ctime`: `Tue Dec  1 15:08:12 2026`. What is no such time stays as it is.
-pub(super) fn date(rfc_3339: &str) -> String {
+pub(in crate::report) fn date(rfc_3339: &str) -> String {
     ctime(rfc_3339).unwrap_or_else(|| rfc_3339.into())
 }
 
