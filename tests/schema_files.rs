@@ -43,7 +43,8 @@ fn there_is_no_schema_that_nothing_renews() {
     let names = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut found: Vec<_> = names.filter(|name| name.ends_with(".json")).collect();
     let mut known = KINDS.map(|kind| format!("{kind}-1.schema.json"));
-    (found.sort(), known.sort());
+    found.sort();
+    known.sort();
     assert_eq!(found, known);
 }
 
