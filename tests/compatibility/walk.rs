@@ -13,6 +13,9 @@ type Leaf = Map<String, Value>;
 /// What a schema is that says nothing, and what one has that has no keys.
 static NOTHING: LazyLock<Leaf> = LazyLock::new(Leaf::new);
 
+/// Keywords that lead to other schemas.
+const WITHIN: [&str; 7] = ["$ref", "anyOf", "oneOf", "properties", "additionalProperties", "items", "prefixItems"];
+
 /// Every place at which the later schema breaks what the earlier one says, with what is wrong there.
 pub fn broken(earlier: &Value, later: &Value) -> Vec<String> {
     let mut found = Vec::new();
@@ -36,6 +39,11 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn compare(&mut self, place: &str, earlier: &'a Value, later: &'a Value) {
+        // Most keys are plain and unchanged.
+        let is_plain = |schema: &Value| WITHIN.iter().all(|key| schema.get(key).is_none());
+        if earlier == later && is_plain(earlier) {
+            return;
+        }
         let (earlier, later) = (leaves(self.earlier, earlier), leaves(self.later, later));
         self.compare_types(place, &earlier, &later);
         let named = self.compare_values(place, &earlier, &later);
