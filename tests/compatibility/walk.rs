@@ -192,7 +192,7 @@ fn types_of(leaf: &Leaf) -> Option<BTreeSet<&str>> {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    Some(listed.iter().map(|value| name(value)).collect())
+    Some(listed.iter().map(name).collect())
 }
 
 fn listed(leaf: &Leaf) -> Option<&[Value]> {
