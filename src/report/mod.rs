@@ -13,6 +13,7 @@ pub mod result;
 pub mod schemas;
 pub mod series;
 pub mod served;
+pub mod sweep;
 pub mod table;
 mod tail;
 pub mod text;

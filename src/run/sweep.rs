@@ -10,7 +10,8 @@ use crate::{
     probe::Plan,
     report::{
         OutputFile, RunResult, json, read,
-        result::{SCHEMA, SweepSession, SweepUse},
+        result::SCHEMA,
+        sweep::{SweepSession, SweepUse},
     },
 };
 
