@@ -11,7 +11,7 @@
 //! | 3 | [`engine`] | one kind of command each |
 //! | 2 | [`timing`], [`host`], [`peer`] | facts and services |
 //! | 1 | `sys`, `timing::tsc` | all `unsafe`, thin and owned |
-//! | 0 | [`error`], [`units`] | |
+//! | 0 | [`error`], [`schema`], [`units`] | |
 
 pub mod cli;
 pub mod engine;
@@ -22,6 +22,7 @@ pub mod peer;
 pub mod probe;
 pub mod report;
 pub mod run;
+pub mod schema;
 pub mod stats;
 mod sys;
 pub mod timing;

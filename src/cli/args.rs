@@ -53,6 +53,31 @@ pub(super) enum Command {
     Export(ExportArgs),
     /// Write the pattern that --verify expects
     Fill(FillArgs),
+    /// Print the JSON Schema of what this version writes
+    Schema(SchemaArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SchemaArgs {
+    /// The kind of document
+    #[arg(value_enum, default_value_t = SchemaArg::Result)]
+    pub name: SchemaArg,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum SchemaArg {
+    /// What a run writes
+    Result,
+    /// What calibrate writes
+    Calibration,
+    /// What compare writes
+    Comparison,
+    /// What ab keeps
+    Series,
+    /// What compare --table writes
+    Table,
+    /// A line of serve --format json
+    Served,
 }
 
 #[derive(Debug, Args)]

@@ -22,12 +22,14 @@ use crate::{
     error::{Error, Result},
     host::Sysfs,
     probe::Plan,
+    report::schemas::Kind,
     run::{self, Calibrate, Fill, Format, Live, Outcome, Reporting, ResultFormat, check},
 };
 
 use ab::AbArgs;
 use args::{
-    CalibrateArgs, Cli, Command, FillArgs, FormatArg, OutputArgs, ProgressArg, ResultFormatArg, RunArgs, ServeArgs,
+    CalibrateArgs, Cli, Command, FillArgs, FormatArg, OutputArgs, ProgressArg, ResultFormatArg, RunArgs, SchemaArg,
+    ServeArgs,
 };
 use probe::{File, Step};
 use spec::spec;
@@ -69,6 +71,7 @@ fn dispatch(cli: Cli, matches: &ArgMatches) -> Result<u8> {
         Some(Command::Compare(arguments)) => show(compare::compare(arguments)?),
         Some(Command::Export(arguments)) => print(&export::export(&arguments)?).map(|()| 0),
         Some(Command::Fill(arguments)) => fill(arguments),
+        Some(Command::Schema(arguments)) => schema(arguments.name),
         Some(Command::Check) => {
             let findings = check::inspect(&check::System::read(Sysfs::default()));
             print(&check::render(&findings)).map(|()| 0)
@@ -172,6 +175,18 @@ fn fill(arguments: FillArgs) -> Result<u8> {
         seed: arguments.seed,
     })?;
     print(&filled).map(|()| 0)
+}
+
+fn schema(name: SchemaArg) -> Result<u8> {
+    let kind = match name {
+        SchemaArg::Result => Kind::Result,
+        SchemaArg::Calibration => Kind::Calibration,
+        SchemaArg::Comparison => Kind::Comparison,
+        SchemaArg::Series => Kind::Series,
+        SchemaArg::Table => Kind::Table,
+        SchemaArg::Served => Kind::Served,
+    };
+    print(&kind.text()).map(|()| 0)
 }
 
 fn format(argument: FormatArg) -> Format {

@@ -1,6 +1,8 @@
 //! The engines by name, what each measures, and what each needs.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
+use serde_json::json;
 
 use super::Transport;
 
@@ -51,7 +53,7 @@ pub enum Verb {
 }
 
 /// What one number of an engine spans.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Convention {
     /// From hand-over until the initiator saw the completion.
@@ -218,6 +220,17 @@ impl std::fmt::Display for EngineKind {
 impl Serialize for EngineKind {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
+    }
+}
+
+impl JsonSchema for EngineKind {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Engine".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let engine = |kind: Self| json!({ "description": kind.summary(), "type": "string", "const": kind.name() });
+        json_schema!({ "description": "An engine as `--engine` names it.", "oneOf": Self::ALL.map(engine) })
     }
 }
 

@@ -1,11 +1,13 @@
 //! What is asked of an engine, and what was granted. Both stand side by side in the result.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::block::options::BlockGranted;
+use crate::schema::added_later;
 
 /// How completions are awaited.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Completion {
     /// Look again and again: the processor is busy, the latency is the command's.
@@ -16,7 +18,7 @@ pub enum Completion {
 }
 
 /// How the times between the commands of a timetable are distributed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrivals {
     /// All the same.
@@ -27,7 +29,7 @@ pub enum Arrivals {
 }
 
 /// The transport of a queue pair.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Transport {
     /// Reliable connection: every verb; a completion means that the peer's NIC has acknowledged.
@@ -50,20 +52,24 @@ impl Transport {
     }
 }
 
-/// RDMA choices as asked for; `None` leaves the choice to the program, which reports it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// RDMA choices as asked for; null leaves the choice to the program, which reports it under `granted`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(transform = added_later(&["signal_every"]))]
 pub struct RdmaOptions {
     /// RDMA device name, for example `mlx5_0`.
     pub device: Option<String>,
     /// Port number, from 1.
+    #[schemars(range(min = 1))]
     pub port: Option<u8>,
     /// Index into the port's GID table.
     pub gid_index: Option<u32>,
-    /// Path MTU in bytes: 256, 512, 1024, 2048 or 4096.
+    /// Path MTU in bytes.
+    #[schemars(extend("enum" = [256, 512, 1024, 2048, 4096, null]))]
     pub mtu_bytes: Option<u32>,
-    /// Service level, 0 to 15.
+    /// Service level.
+    #[schemars(range(max = 15))]
     pub service_level: u8,
-    /// Traffic class of the global route header, 0 to 255.
+    /// Traffic class of the global route header.
     pub traffic_class: u8,
     /// Largest payload to send inline, in bytes; 0 turns it off.
     pub inline_bytes: Option<u32>,
@@ -71,12 +77,16 @@ pub struct RdmaOptions {
     pub read_depth: Option<u8>,
     /// How many commands share a completion that the initiator sees; 1 for one each.
     #[serde(default = "one")]
+    #[schemars(range(min = 1))]
     pub signal_every: u32,
-    /// Local ACK timeout code, 0 to 31: 4.096 µs · 2^code; 0 waits for ever.
+    /// Local ACK timeout code: 4.096 µs · 2^code; 0 waits for ever.
+    #[schemars(range(max = 31))]
     pub timeout_code: u8,
-    /// Retries after a timeout, 0 to 7.
+    /// Retries after a timeout.
+    #[schemars(range(max = 7))]
     pub retry_count: u8,
-    /// Retries after receiver-not-ready, 0 to 7; 7 retries for ever.
+    /// Retries after receiver-not-ready; 7 retries for ever.
+    #[schemars(range(max = 7))]
     pub rnr_retry_count: u8,
     /// Transport of the queue pair.
     pub transport: Transport,
@@ -113,11 +123,11 @@ impl Default for RdmaOptions {
 }
 
 /// What an engine was granted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Granted {
     /// The initiator's data buffer, where there is one.
     pub buffer: Option<BufferFacts>,
-    /// The block path.
+    /// The block path, for block engines.
     pub block: Option<BlockGranted>,
     /// The initiator's end of the RDMA path.
     pub rdma: Option<RdmaGranted>,
@@ -126,18 +136,18 @@ pub struct Granted {
 }
 
 /// A registered data buffer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BufferFacts {
     /// Bytes registered.
     pub bytes: u64,
-    /// Size of the pages it lies in.
+    /// Size of its pages, in bytes.
     pub page_bytes: u64,
     /// NUMA node that holds its first page; null where the kernel does not tell.
     pub numa_node: Option<u32>,
 }
 
 /// One end of an RDMA path as it was set up.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RdmaGranted {
     /// Host name of this end.
     pub hostname: Option<String>,
@@ -150,6 +160,7 @@ pub struct RdmaGranted {
     /// Whether the device is software (rdma_rxe, siw): its latency is the processor's, not a NIC's.
     pub software: bool,
     /// Port number, from 1.
+    #[schemars(range(min = 1))]
     pub port: u8,
     /// `InfiniBand` or `Ethernet`.
     pub link_layer: String,
@@ -168,6 +179,7 @@ pub struct RdmaGranted {
     /// How the queue pairs were connected: `exchange` or `rdma_cm`.
     pub connected_by: String,
     /// Service level in use.
+    #[schemars(range(max = 15))]
     pub service_level: u8,
     /// Traffic class in use.
     pub traffic_class: u8,

@@ -6,6 +6,7 @@
 
 use super::Sysfs;
 use crate::error::{Error, Result};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -30,8 +31,8 @@ const SOFTWARE_DRIVERS: [(&str, &str, &str); 10] = [
     ("nvme", "nvme", "nvme"),
 ];
 
-/// A disk or a partition.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A block device: a disk or a partition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockDevice {
     /// The name below /dev, such as `sda1` or `nvme0n1`.
     pub name: String,
@@ -69,7 +70,7 @@ pub struct BlockDevice {
     pub driver: Option<String>,
     /// The model as the device tells it.
     pub model: Option<String>,
-    /// The NUMA node of the adapter. `None` also where the paths to one device are on several.
+    /// The NUMA node of the adapter; null also where the paths to one device are on several.
     pub numa_node: Option<u32>,
     /// Whether the data are in this machine's memory, or nowhere: brd, zram, null_blk, scsi_debug. What is below a loop
     /// device or behind a network is not known, and is `false`.

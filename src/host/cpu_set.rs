@@ -1,7 +1,8 @@
 //! Sets of CPU numbers in the kernel's own list notation.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
-use std::{collections::BTreeSet, fmt, str::FromStr};
+use std::{borrow::Cow, collections::BTreeSet, fmt, str::FromStr};
 
 /// One more than the highest CPU number that is believed: the most that any kernel can be built for (x86 `MAXSMP`,
 /// powerpc). It keeps a list such as `0-4294967295` from filling the memory.
@@ -97,6 +98,20 @@ impl fmt::Display for CpuSet {
             separator = ",";
         }
         Ok(())
+    }
+}
+
+impl JsonSchema for CpuSet {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "CpuSet".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
@@ -10,7 +11,8 @@ use super::{
 };
 
 /// The machine as far as it bears on latency. What it doesn't show is null.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(transform = crate::schema::added_later(&["modules"]))]
 pub struct HostFacts {
     /// The host's name.
     pub hostname: Option<String>,
@@ -24,25 +26,26 @@ pub struct HostFacts {
     pub cpu_model: Option<String>,
     /// The running microcode's revision.
     pub microcode: Option<String>,
-    /// The running CPUs as a list.
+    /// Running processors as a list such as `0-3,8`.
     pub cpus_online: Option<CpuSet>,
-    /// What the kernel runs under: `kvm`, `qemu`, `xen`, `vmware` and such, or `unknown` if it only says that it does.
+    /// What the kernel runs under: `kvm`, `qemu`, `xen`, `vmware` and such, or `unknown` if it only says that it does;
+    /// null on bare metal.
     pub hypervisor: Option<String>,
     /// The kernel's clock source, `tsc` where it trusts the counter.
     pub clocksource: Option<String>,
-    /// The frequency governor of the measuring CPU.
+    /// Frequency governor of the measuring processor.
     pub governor: Option<String>,
     /// Whether the processor may exceed its nominal frequency.
     pub turbo: Option<bool>,
     /// Whether two hardware threads of a core are running.
     pub smt_active: Option<bool>,
-    /// The CPUs that the scheduler leaves alone, as a list; empty if there are none.
+    /// Processors that the scheduler leaves alone, as a list; empty if there are none.
     pub isolated_cpus: Option<CpuSet>,
-    /// The CPUs without a timer tick, as a list; empty if there are none, null if the kernel is built without it.
+    /// Processors without a timer tick, as a list; empty if there are none, null if the kernel is built without it.
     pub nohz_full: Option<CpuSet>,
     /// The words of the kernel's command line that bear on latency: isolation, mitigations, idle states.
     pub cmdline: Option<Vec<String>>,
-    /// Kernel modules on RDMA and storage paths, with their parameters.
+    /// Kernel modules on RDMA and storage paths, by name, with their parameters.
     pub modules: Option<BTreeMap<String, Module>>,
 }
 

@@ -1,7 +1,8 @@
 //! What took a processor away: its interrupts and softirqs by name, and the hypervisor's share.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroU64};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Sysfs;
@@ -15,13 +16,16 @@ pub(super) struct Interference {
 }
 
 /// What lies between two moments on one processor. A name that did not count is left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct InterferenceDelta {
-    /// Interrupts by name: that of the device's vector, or the kernel's short one, such as `LOC` for the local timer.
+    /// Interrupts of the processor by name: the driver's for a device, the kernel's short one, such as `LOC` for the
+    /// local timer, for others.
+    #[schemars(with = "Option<BTreeMap<String, NonZeroU64>>")]
     pub interrupts_by_name: Option<BTreeMap<String, u64>>,
-    /// Softirqs by the kernel's name: `TIMER`, `NET_RX`, `SCHED` and such.
+    /// Softirqs of the processor by the kernel's name: `TIMER`, `NET_RX`, `SCHED` and such.
+    #[schemars(with = "Option<BTreeMap<String, NonZeroU64>>")]
     pub softirqs_by_name: Option<BTreeMap<String, u64>>,
-    /// Time that the hypervisor gave to others, in nanoseconds, in steps of the kernel's tick (mostly 10 ms).
+    /// Time that the hypervisor gave to others, ns, in steps of the kernel's tick (mostly 10 ms).
     pub steal_ns: Option<u64>,
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Sysfs;
@@ -47,7 +48,7 @@ const NAMES: [&str; 11] =
     ["brd", "dm_mod", "efa", "loop", "mana", "megaraid_sas", "null_blk", "sd_mod", "sg", "siw", "virtio_blk"];
 
 /// A loaded module. What it doesn't show is null.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Module {
     /// Its version, where its authors keep one.
     pub version: Option<String>,

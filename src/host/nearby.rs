@@ -4,8 +4,9 @@
 //! A look reads only what the kernel keeps in memory. What would interrupt the measuring processor or ask the device, such
 //! as the count of system management interrupts, is left to the looks before and after a run, [`Usage`](super::Usage).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroU64};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
@@ -56,15 +57,16 @@ struct Faults {
 }
 
 /// What changed in a window of time. Null is what the kernel doesn't show; a name that did not count is left out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Nearby {
-    /// Length of the window, in nanoseconds: looks are some tens of milliseconds apart.
+    /// Length of the window, ns: looks are some tens of milliseconds apart.
+    #[schemars(range(min = 0))]
     pub window_ns: f64,
     /// Whether the process was stopped and continued (SIGSTOP, SIGCONT, a debugger).
     pub stopped: bool,
-    /// The longest that the looking thread itself came late, in nanoseconds: other processors lost time, too.
+    /// The longest that the looking thread itself, on another processor, came late, ns: other processors lost time, too.
     pub late_ns: u64,
-    /// Time that the thread could have run but its processor ran others, in nanoseconds.
+    /// Time that the thread could have run but its processor ran others, ns.
     pub run_queue_wait_ns: Option<u64>,
     /// Times that the thread gave up the processor to wait.
     pub voluntary_switches: Option<u64>,
@@ -78,11 +80,12 @@ pub struct Nearby {
     #[serde(flatten)]
     pub interference: InterferenceDelta,
     /// Counters of the device that rose, where reading them costs the device nothing.
+    #[schemars(with = "BTreeMap<String, NonZeroU64>")]
     pub device_counters: BTreeMap<String, u64>,
 }
 
 /// What may have made a command slow, as far as it was counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// The process was stopped.

@@ -10,11 +10,15 @@ use super::{
     Sysfs,
     interference::{Interference, InterferenceDelta, add, difference},
 };
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    schema::added_later,
+};
 use nix::sys::{
     resource::{UsageWho, getrusage},
     time::TimeVal,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The counters of the calling thread, and of the CPU that it is pinned to, at one moment.
@@ -28,31 +32,36 @@ pub struct Usage {
     smi_count: Option<u64>,
 }
 
+/// Keys of [`UsageDelta`] that came within the first version of the result.
+const LATER: &[&str] = &["elapsed_ns", "run_queue_wait_ns", "interrupts_by_name", "softirqs_by_name", "smi_count"];
+
 /// What lies between two [`Usage`]s; the result's `cpu` object.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(transform = added_later(LATER))]
 pub struct UsageDelta {
-    /// Time that passed, in nanoseconds: what the times below are parts of.
+    /// Time that passed, ns: what the times below are parts of.
     pub elapsed_ns: u64,
-    /// Time in user mode, in nanoseconds.
+    /// Time in user mode, ns.
     pub user_ns: u64,
-    /// Time in the kernel, in nanoseconds.
+    /// Time in the kernel, ns.
     pub system_ns: u64,
-    /// Times that the thread gave up the CPU to wait.
+    /// Times that the thread gave up the processor to wait.
     pub voluntary_switches: u64,
-    /// Times that the scheduler took the CPU away.
+    /// Times that the scheduler took the processor away.
     pub involuntary_switches: u64,
     /// Page faults answered without I/O.
     pub minor_faults: u64,
     /// Page faults that waited for I/O.
     pub major_faults: u64,
-    /// Time that the thread could have run but the CPU ran others, in nanoseconds.
+    /// Time that the thread could have run but its processor ran others, ns.
     pub run_queue_wait_ns: Option<u64>,
-    /// Interrupts of any kind on the CPU. `None` without a CPU or if the kernel doesn't show them.
+    /// Interrupts of any kind on the processor; null if the kernel doesn't show them.
     pub interrupts: Option<u64>,
     /// Interrupts by name, and what the hypervisor took.
     #[serde(flatten)]
     pub interference: InterferenceDelta,
-    /// System management interrupts, which the kernel cannot see: Intel's MSR 0x34, read through the `msr` module by root.
+    /// System management interrupts, which the kernel cannot see: Intel's MSR 0x34; null unless root on Intel with the
+    /// `msr` module.
     pub smi_count: Option<u64>,
 }
 

@@ -1,5 +1,6 @@
 //! How many commands were in flight, and how many completions came at a time.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Powers of two that a depth can lie between.
@@ -15,22 +16,27 @@ pub struct Depths {
 }
 
 /// Commands by the number in flight right after each was handed over, itself included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DepthClass {
     /// From this depth on.
+    #[schemars(range(min = 1))]
     pub lower: u64,
     /// Up to this one.
+    #[schemars(range(min = 1))]
     pub upper: u64,
     /// Commands.
+    #[schemars(range(min = 1))]
     pub commands: u64,
 }
 
 /// Looks by the number of completions that they found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BatchClass {
     /// Completions found.
+    #[schemars(range(min = 1, max = BATCHES))]
     pub size: u64,
     /// Looks that found so many.
+    #[schemars(range(min = 1))]
     pub looks: u64,
 }
 

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use crate::timing::Counter;
+use crate::{schema::LARGEST_INTEGER, timing::Counter};
 
 /// A gap of this length, beyond what a read takes, is more than any sequence of instructions between two reads needs.
 const GAP_NS: f64 = 1000.0;
@@ -12,19 +13,40 @@ const GAP_NS: f64 = 1000.0;
 /// Classes of gap lengths, each twice the one before: 1 µs to 8 s.
 const CLASSES: usize = 24;
 
-/// Gaps seen by a pinned spin over a window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Gaps in a spin on the measuring processor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Noise {
-    /// Time listened, in nanoseconds.
+    /// Time listened, ns.
+    #[schemars(range(min = 0))]
     pub window_ns: f64,
-    /// Times that more than 1 µs beyond the cost of a read passed between two reads of the clock.
+    /// Gaps of more than 1 µs beyond the cost of a read, between two reads of the clock.
     pub gaps_over_1us: u64,
-    /// The longest time between two reads, less the cost of a read, in nanoseconds.
+    /// The longest gap, the time between two reads less the cost of a read, ns.
+    #[schemars(range(min = 0))]
     pub max_gap_ns: f64,
-    /// Share of the window that such gaps took, from 0 to 1.
+    /// Share of the window that such gaps took.
+    #[schemars(range(min = 0, max = 1))]
     pub stolen_fraction: f64,
-    /// Gaps by length: those from the first number of nanoseconds up to twice that; lengths without gaps are left out.
+    /// Gaps by length: each row is a lower bound in ns and how many were from there up to twice that; lengths without
+    /// gaps are left out.
+    #[schemars(schema_with = "rows_of_gaps")]
     pub gaps: Vec<(f64, u64)>,
+}
+
+fn rows_of_gaps(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "items": {
+            "description": "Lower bound in ns, count.",
+            "type": "array",
+            "prefixItems": [
+                { "type": "number", "minimum": GAP_NS as u64 },
+                { "type": "integer", "minimum": 1, "maximum": LARGEST_INTEGER }
+            ],
+            "minItems": 2,
+            "maxItems": 2
+        }
+    })
 }
 
 /// Reads the clock for `window` on the calling thread and counts the gaps beyond the cost of a read;

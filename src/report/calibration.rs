@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
@@ -13,6 +14,7 @@ use crate::{
     engine::EngineKind,
     host::{HostFacts, Quiet},
     measure::Noise,
+    schema::{TIMESTAMP, added_later},
     stats::Summary,
     timing::{ClockFacts, Source},
     units::{format_count, format_ns},
@@ -21,41 +23,46 @@ use crate::{
 /// Name and version of the schema.
 pub const CALIBRATION_SCHEMA: &str = "lat-probe.calibration/1";
 
-/// One calibration.
-#[derive(Debug, Serialize)]
+/// What the instrument costs on a machine, and what the machine does to it: `lat-probe calibrate`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = CALIBRATION_SCHEMA, extend("$id" = "urn:lat-probe:calibration-1"), transform = added_later(&["quiet"]))]
 pub struct CalibrationReport {
-    /// [`CALIBRATION_SCHEMA`].
+    /// Name and version of this schema.
+    #[schemars(extend("const" = CALIBRATION_SCHEMA))]
     pub schema: &'static str,
     /// The program.
     pub tool: Tool,
     /// When it began, RFC 3339, UTC.
+    #[schemars(regex(pattern = TIMESTAMP))]
     pub started_at: String,
-    /// The machine.
+    /// The machine as far as it bears on latency. What it doesn't show is null.
     pub host: HostFacts,
     /// The processor that was measured on.
     pub cpu: usize,
-    /// The clock, with its drift over all of the calibration.
+    /// The clock that was granted, with its drift over all of the calibration.
     pub clock: ClockFacts,
-    /// Its reads.
+    /// Reads of the clock.
     pub stamps: Stamps,
-    /// How long a sleep of 1 µs takes, in nanoseconds: what waiting by the timer instead of by polling would cost.
+    /// How long a sleep of 1 µs takes, ns: what waiting by the timer instead of by polling would cost.
     pub sleep_ns: Summary,
-    /// The shortest path through each compiled loop.
+    /// The shortest path through the loop of each engine that needs no device.
     pub floors: Vec<Floor>,
-    /// Gaps in a spin.
+    /// Gaps in a spin on the measuring processor.
     pub noise: Noise,
-    /// What `--quiet` did; null where it was not asked for.
+    /// What `--quiet` did while it was measured; null or absent where it was not asked for. Each measure stands in one of
+    /// the two lists.
     pub quiet: Option<Quiet>,
-    /// Doubts.
+    /// Doubts about the result.
     pub warnings: Vec<Warning>,
 }
 
 /// Reads of the clock.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Stamps {
-    /// From one start stamp to the stop stamp behind it, with nothing between, in nanoseconds.
+    /// A start stamp and the stop stamp behind it, with nothing between, ns.
     pub pair_ns: Summary,
-    /// The smallest step by which the clock was seen to move, in nanoseconds.
+    /// The smallest step by which the clock was seen to move, ns.
+    #[schemars(range(min = 0))]
     pub step_ns: f64,
     /// Pairs that were looked at for order.
     pub looked_at: u64,
@@ -66,7 +73,7 @@ pub struct Stamps {
 }
 
 /// Order of stamps between two processors.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Across {
     /// The other processor.
     pub cpu: usize,
@@ -74,18 +81,20 @@ pub struct Across {
     pub looked_at: u64,
     /// Stamps taken after one was received that were below it.
     pub backwards: u64,
-    /// The least time from a stamp to the one taken after it was received, in nanoseconds.
+    /// The least time from a stamp to the one taken after it was received, ns.
+    #[schemars(range(min = 0))]
     pub least_ns: f64,
 }
 
 /// The shortest path through one engine's loop.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Floor {
     /// The engine.
+    #[schemars(with = "String", extend("enum" = ["psync", "pvsync2", "libaio", "io-uring", "null"]))]
     pub engine: EngineKind,
     /// What its command was.
     pub command: &'static str,
-    /// Latency; null where the engine cannot run here.
+    /// Latency, ns; null where the engine cannot run here.
     pub latency_ns: Option<Summary>,
     /// Why it cannot.
     pub unavailable: Option<String>,

@@ -1,9 +1,11 @@
 //! A comparison, `lat-probe.comparison/1`: by how much each side differs from the first one, and whether to believe it.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{result::Tool, warning::Warning};
 use crate::{
+    schema::added_later,
     stats::{Shift, Verdict},
     units::format_size,
 };
@@ -11,33 +13,38 @@ use crate::{
 /// Name and version of the schema.
 pub const COMPARISON_SCHEMA: &str = "lat-probe.comparison/1";
 
-/// One comparison.
-#[derive(Debug, Serialize)]
+/// By how much each side differs from the first one, and whether to believe it: `lat-probe compare`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = COMPARISON_SCHEMA, extend("$id" = "urn:lat-probe:comparison-1"))]
 pub struct Comparison {
-    /// [`COMPARISON_SCHEMA`].
+    /// Name and version of this schema.
+    #[schemars(extend("const" = COMPARISON_SCHEMA))]
     pub schema: &'static str,
     /// The program.
     pub tool: Tool,
     /// How it was made.
     pub method: Method,
     /// The sides; the first one is what the others are compared with.
+    #[schemars(length(min = 1))]
     pub sides: Vec<SideFacts>,
-    /// Points that all sides have.
+    /// Points that all rounds have.
+    #[schemars(length(min = 1))]
     pub points: Vec<PointComparison>,
-    /// Over sweeps of at least three sizes: what of the shift is for each command, and what for each byte.
+    /// Over sweeps of at least three sizes, a robust line through the shifts: what of the shift is for each command, and
+    /// what for each byte.
     pub costs: Vec<CostComparison>,
-    /// What differs between the sides' set-ups.
+    /// What is not the same on all sides, by its place in a result.
     pub differences: Vec<Difference>,
-    /// Absolute limits that were given, for each point.
+    /// Absolute limits that were given, for each point of the last side.
     pub gates: Vec<Gate>,
     /// Doubts.
     pub warnings: Vec<Warning>,
-    /// The worst verdict of the judged figures: slower before inconclusive before faster before same. Null for one side alone.
+    /// The worst of what is judged: slower, then inconclusive, then faster, then same. Null for one side alone.
     pub verdict: Option<Verdict>,
 }
 
 /// An absolute limit.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Gate {
     /// The point.
     pub point: String,
@@ -45,37 +52,43 @@ pub struct Gate {
     pub side: String,
     /// The figure.
     pub figure: Figure,
-    /// The limit in nanoseconds.
+    /// The limit, ns.
+    #[schemars(range(min = 0))]
     pub limit_ns: f64,
-    /// Median over rounds; null if a round does not support it, which does not pass.
+    /// Median over rounds, ns; null if a round does not support it, which does not pass.
     pub value_ns: Option<f64>,
     /// Whether it is not above the limit.
     pub passed: bool,
 }
 
 /// How a comparison was made.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Method {
-    /// Always `round`: the samples within one depend on each other.
+    /// What is one observation: samples within a round depend on each other.
+    #[schemars(extend("const" = "round"))]
     pub unit: &'static str,
     /// Whether rounds were compared within blocks, which takes a drift out.
     pub in_blocks: bool,
-    /// What an interval covers with this probability, all that are judged together (Bonferroni).
+    /// Probability that all intervals that are judged together cover what they are of.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub level: f64,
-    /// How many are judged together.
+    /// How many intervals are judged together.
+    #[schemars(range(min = 1))]
     pub judged: usize,
-    /// The level of each interval.
+    /// The level of each interval (Bonferroni).
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub level_of_each: f64,
-    /// The figures that are judged; the others are shown with the same intervals.
+    /// The figures that the verdict rests on; the others are shown with the same intervals.
+    #[schemars(length(min = 1))]
     pub judged_figures: Vec<Figure>,
     /// The least effect of interest, in percent of the first side, if it was given so.
     pub min_effect_percent: Option<f64>,
-    /// The same in nanoseconds.
+    /// The same in ns.
     pub min_effect_ns: Option<f64>,
 }
 
 /// A figure of a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Figure {
     /// Mean.
     #[serde(rename = "mean")]
@@ -116,37 +129,41 @@ impl Figure {
 }
 
 /// One side.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SideFacts {
     /// Its name.
     pub name: String,
     /// Whether it equals the first one, as a control.
     pub control: bool,
     /// How many rounds it has.
+    #[schemars(range(min = 1))]
     pub rounds: usize,
     /// Where they came from.
     pub files: Vec<String>,
 }
 
 /// One point on all sides.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PointComparison {
     /// The engine.
     pub engine: String,
     /// Direction or command of block engines.
     pub operation: Option<String>,
-    /// Payload of a command.
+    /// Payload bytes of a command.
     pub bs_bytes: Option<u64>,
     /// Outstanding commands.
+    #[schemars(range(min = 1))]
     pub qd: u64,
     /// Measuring threads.
+    #[schemars(range(min = 1))]
     pub jobs: u64,
     /// The sides, in their order.
+    #[schemars(length(min = 1))]
     pub sides: Vec<SidePoint>,
 }
 
 /// One point on one side.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SidePoint {
     /// The side's name.
     pub name: String,
@@ -154,25 +171,27 @@ pub struct SidePoint {
     pub control: bool,
     /// Median over rounds of the commands per second.
     pub ops_per_s: Option<f64>,
-    /// Figures; those that not every round supports are left out.
+    /// Figures that every round supports.
     pub figures: Vec<FigureComparison>,
     /// The shift at every percentile that all rounds support; empty for the first side.
     pub shift_function: Vec<QuantileShift>,
 }
 
 /// A figure on one side, against the first one.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct FigureComparison {
     /// Which one.
     pub figure: Figure,
-    /// Median over rounds, in nanoseconds.
+    /// Median over rounds, ns.
+    #[schemars(range(min = 0))]
     pub median_ns: f64,
     /// Against the first side; null for that side itself.
     pub against_first: Option<Against>,
 }
 
 /// Against the first side.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(transform = added_later(&["unresolvable_ns"]))]
 pub struct Against {
     /// The shift, positive if slower.
     #[serde(flatten)]
@@ -181,18 +200,20 @@ pub struct Against {
     pub shift_percent: Option<f64>,
     /// Lower end of the interval, in percent.
     pub low_percent: Option<f64>,
-    /// Upper end.
+    /// Upper end, in percent.
     pub high_percent: Option<f64>,
-    /// The least effect of interest, in nanoseconds.
+    /// The least effect of interest, ns.
+    #[schemars(range(min = 0))]
     pub least_effect_ns: f64,
-    /// The spread of the instrument's own floor, median over rounds, in nanoseconds: a shift below it has no direction.
+    /// The spread of the instrument's own floor, median over rounds, ns: a shift below it is neither slower nor faster.
+    #[schemars(range(min = 0))]
     pub unresolvable_ns: f64,
     /// What can be said.
     pub verdict: Verdict,
 }
 
 /// A line through the shifts over a sweep of sizes, on one side against the first one.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct CostComparison {
     /// The side's name.
     pub side: String,
@@ -201,23 +222,27 @@ pub struct CostComparison {
     /// Direction or command of block engines.
     pub operation: Option<String>,
     /// Outstanding commands.
+    #[schemars(range(min = 1))]
     pub qd: u64,
     /// Measuring threads.
+    #[schemars(range(min = 1))]
     pub jobs: u64,
     /// The figure whose shift it is.
     pub figure: Figure,
-    /// The sizes, in bytes.
+    /// The sizes, bytes.
+    #[schemars(length(min = 3))]
     pub sizes: Vec<u64>,
     /// Shift that every command has, whatever its size.
     pub per_command: Shift,
-    /// Shift that every byte adds.
+    /// Shift that every byte adds: its keys are ns a byte.
     pub per_byte: Shift,
 }
 
 /// The shift of one percentile.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct QuantileShift {
     /// The percentile.
+    #[schemars(range(min = 0, max = 100))]
     pub percentile: f64,
     /// Its shift.
     #[serde(flatten)]
@@ -225,7 +250,7 @@ pub struct QuantileShift {
 }
 
 /// A value that is not the same on all sides.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Difference {
     /// Its place in a result.
     pub key: String,

@@ -1,15 +1,18 @@
 //! The result, `lat-probe.result/1`: this file is the schema as Rust types, `results/schema/result-1.schema.json` the same
 //! for everyone else. Keys carry their unit; undefined is null.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroU64};
 
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use super::warning::Warning;
+use super::{sweep::SweepUse, warning::Warning};
 use crate::{
     engine::{Arrivals, BlockOptions, Completion, Convention, EngineKind, Granted, RdmaGranted, RdmaOptions, Rw},
     host::{HostFacts, Quiet, UsageDelta},
     measure::{BatchClass, DepthClass, Noise},
+    schema::{TIMESTAMP, added_later},
     stats::{Histogram, Interval, Outlier, Summary, Tail, Window},
     timing::{ClockChoice, ClockFacts},
 };
@@ -17,41 +20,47 @@ use crate::{
 /// Name and version of the schema.
 pub const SCHEMA: &str = "lat-probe.result/1";
 
-/// One run.
-#[derive(Debug, Serialize)]
+/// One run of lat-probe. Keys carry their unit; undefined is null; no integer is beyond 2^53−1. New keys may appear
+/// within a version: ignore those you don't know, and refuse a version that you don't know.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = SCHEMA, extend("$id" = "urn:lat-probe:result-1"), transform = added_later(&["quiet", "sweep"]))]
 pub struct RunResult {
-    /// [`SCHEMA`].
+    /// Name and version of this schema.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// The program.
     pub tool: Tool,
     /// When the run began, RFC 3339, UTC.
+    #[schemars(regex(pattern = TIMESTAMP))]
     pub started_at: String,
     /// `--label`.
     pub label: Option<String>,
     /// `--meta`.
     pub meta: BTreeMap<String, String>,
-    /// The machine.
+    /// The machine as far as it bears on latency. What it doesn't show is null.
     pub host: HostFacts,
-    /// The clock.
+    /// The clock that was granted.
     pub clock: ClockFacts,
-    /// What the instrument itself costs, and what the machine does to it.
+    /// What the instrument itself costs on this machine, measured before the run.
     pub instrument: Instrument,
-    /// What `--quiet` did; null where it was not asked for.
+    /// What `--quiet` did while it was measured; null or absent where it was not asked for. Each measure stands in one of
+    /// the two lists.
     pub quiet: Option<Quiet>,
     /// The other end, if there was one.
     pub peer: Option<PeerFacts>,
-    /// One entry a measured point.
+    /// One entry for each measured point.
     pub points: Vec<Point>,
-    /// Doubts.
+    /// Doubts about the result.
     pub warnings: Vec<Warning>,
-    /// How a result of several points came about, where it was stored after each; null for others.
-    pub sweep: Option<serde_json::Value>,
+    /// How a result of several points came about that was stored after each of them; null for others.
+    pub sweep: Option<SweepUse>,
 }
 
 /// The program.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Tool {
-    /// Always `lat-probe`.
+    /// Always lat-probe.
+    #[schemars(extend("const" = env!("CARGO_PKG_NAME")))]
     pub name: &'static str,
     /// Its version.
     pub version: &'static str,
@@ -63,17 +72,17 @@ impl Default for Tool {
     }
 }
 
-/// The instrument's own cost on this machine, measured before the run.
-#[derive(Clone, Debug, Serialize)]
+/// What the instrument itself costs on this machine, measured before the run.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Instrument {
-    /// Latency of the command that does nothing, through the same compiled loop.
+    /// Latency of the command that does nothing, through the same compiled loop, ns.
     pub floor_ns: Summary,
     /// Gaps in a spin on the measuring processor.
     pub noise: Noise,
 }
 
-/// The other end.
-#[derive(Debug, Serialize)]
+/// A serving lat-probe.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PeerFacts {
     /// As it was given with `--peer`.
     pub name: String,
@@ -88,53 +97,57 @@ pub struct PeerFacts {
 }
 
 /// One measured point.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(transform = added_later(&["pace", "device_counters", "per_job"]))]
 pub struct Point {
     /// What was asked for.
     pub config: Config,
     /// What was granted.
     pub granted: Granted,
-    /// What one number spans.
+    /// What one number spans: until the initiator saw the completion, there and back, or half of that.
     pub convention: Convention,
-    /// `closed`: a command is issued when one before it has completed; `open`: by the clock.
+    /// `closed`: a command is issued when one before it has completed; `open`: by the clock (`--rate`).
     #[serde(rename = "loop")]
     pub loop_kind: LoopKind,
-    /// Latency of a command.
+    /// Latency of a command, ns.
     pub latency_ns: Summary,
-    /// Hand-over alone, with `--phases`.
+    /// Hand-over alone, ns; with `--phases`.
     pub submit_ns: Option<Summary>,
-    /// From hand-over to completion, with `--phases`.
+    /// From hand-over to completion, ns; with `--phases`.
     pub wait_ns: Option<Summary>,
-    /// Latency from the intended start, with `--rate`.
+    /// Latency from the intended start, ns; for paced load (`--rate`).
     pub response_ns: Option<Summary>,
-    /// How the timetable was kept; null without `--rate`.
+    /// How the timetable of `--rate` was kept; null without it.
     pub pace: Option<PaceUse>,
-    /// What the instrument's own cost is to these figures; null where either is unknown.
+    /// The instrument's floor against this point; null where either is unknown.
     pub share: Option<Share>,
-    /// The machine's part in the tail; null where there is none to speak of.
+    /// The machine's part in the slowest commands; null where there is no tail to speak of.
     pub tail: Option<Tail>,
     /// Distribution of the latency.
     pub histogram: Histogram,
-    /// The ten largest samples.
+    /// The ten largest samples, largest first.
+    #[schemars(length(max = 10))]
     pub outliers: Vec<Outlier>,
-    /// The run in hundredths.
+    /// The run in up to a hundred windows of equal length.
+    #[schemars(length(max = 100))]
     pub timeline: Vec<Window>,
     /// How deep the window was, and how completions came; null at depth one, where both are always 1.
     pub depth: Option<DepthUse>,
-    /// Commands and bytes per second.
+    /// Rates over the measured part.
     pub throughput: Throughput,
-    /// What happened to the measuring thread and its processor.
+    /// What happened to the measuring thread and its processor, from the first warm-up command to the last measured one.
     pub cpu: CpuUse,
-    /// Counters of the device that rose over the point, by the driver's names; others' commands are in them. Null for engines
-    /// without a device that counts.
+    /// Counters of the device that rose over the point, by the driver's names; others' commands are in them. Null for
+    /// engines without a device that counts.
+    #[schemars(with = "Option<BTreeMap<String, NonZeroU64>>")]
     pub device_counters: Option<BTreeMap<String, u64>>,
     /// Memory in use.
     pub memory: MemoryUse,
-    /// Whether the bytes of the last command were checked, and what came of it.
+    /// What came of checking the bytes of the last command.
     pub verified: Verified,
-    /// What went wrong, by name: `failed_commands` are in no statistic, and `failed_commands.NAME` say why; `corrupt_commands`
-    /// are in all of them; `lost_messages` left this end, so that their commands
-    /// are, but never arrived at the other.
+    /// What went wrong, by name. `failed_commands` are in no statistic, `failed_commands.NAME` say why;
+    /// `corrupt_commands` moved other bytes than they should, and are in the figures; `lost_messages` (UC and UD) left
+    /// this end, so that they are in the figures as sent, but never arrived at the other.
     pub errors: BTreeMap<String, u64>,
     /// What ended the run.
     pub ended_by: EndedBy,
@@ -144,44 +157,47 @@ pub struct Point {
     pub partial: bool,
     /// File of raw samples, where one was written, as it was named.
     pub samples_file: Option<String>,
-    /// Each job by itself, with `--per-job`.
+    /// Each job by itself, with `--per-job`; null without.
     pub per_job: Option<Vec<JobRow>>,
 }
 
 /// How deep a window of commands was, in the measured part.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DepthUse {
-    /// Commands by the number in flight when each was handed over.
+    /// Commands by the number in flight when each was handed over, itself included, in powers of two.
     pub outstanding: Vec<DepthClass>,
-    /// Looks by the number of completions that they found.
+    /// Looks for completions by the number that they found, at most 16.
     pub completed_batch: Vec<BatchClass>,
 }
 
 /// How a timetable was kept.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PaceUse {
     /// Commands per second asked for, of all jobs together.
+    #[schemars(range(min = 1))]
     pub rate_per_s: u64,
     /// How the times between them are distributed.
     pub arrivals: Arrivals,
     /// Commands per second that completed.
+    #[schemars(range(min = 0))]
     pub achieved_per_s: Option<f64>,
-    /// How long after its intended start a command was handed over.
+    /// How long after its intended start a command was handed over, ns.
     pub late_ns: Summary,
     /// Commands that were due before the end and were not handed over: they are in no statistic.
     pub never_issued: u64,
 }
 
 /// One job of several.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct JobRow {
     /// The processor that it ran on.
     pub cpu: Option<usize>,
-    /// Latency of its commands.
+    /// Latency of its commands, ns.
     pub latency_ns: Summary,
-    /// From the intended start, with `--rate`.
+    /// Latency from the intended start, ns; with `--rate`.
     pub response_ns: Option<Summary>,
     /// Its commands per second.
+    #[schemars(range(min = 0))]
     pub ops_per_s: Option<f64>,
     /// What ended it.
     pub ended_by: EndedBy,
@@ -203,15 +219,17 @@ impl JobRow {
     }
 }
 
-/// The instrument's floor against a point.
-#[derive(Clone, Copy, Debug, Serialize)]
+/// The instrument's share.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Share {
-    /// The floor's median by the point's median.
+    /// Median of the floor by the median of the point.
+    #[schemars(range(min = 0))]
     pub floor_p50: f64,
-    /// The floor's 99th percentile by the point's median.
+    /// 99th percentile of the floor by the median of the point.
+    #[schemars(range(min = 0))]
     pub floor_p99: f64,
-    /// Spread of the floor itself, from its 5th to its 95th percentile, in nanoseconds: a difference below it cannot be told
-    /// from the instrument's own.
+    /// Spread of the floor, 5th to 95th percentile, ns: a smaller difference cannot be told from the instrument's own.
+    #[schemars(range(min = 0))]
     pub unresolvable_below_ns: f64,
 }
 
@@ -228,7 +246,7 @@ impl Share {
 }
 
 /// How commands are issued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LoopKind {
     /// A command waits until one before it has completed.
@@ -238,33 +256,37 @@ pub enum LoopKind {
 }
 
 /// What was asked for.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(transform = added_later(&["rate_per_s", "warmup_time_ns"]))]
 pub struct Config {
     /// The engine.
     pub engine: EngineKind,
-    /// Outstanding commands.
+    /// Outstanding commands of each job.
+    #[schemars(range(min = 1))]
     pub qd: u32,
     /// Payload bytes of a command; null for engines that move no data.
     pub bs_bytes: Option<u64>,
     /// Measuring threads.
+    #[schemars(range(min = 1))]
     pub jobs: u32,
-    /// Commands per second that each of them was to issue; null for as many as complete.
+    /// Commands per second that each job was to issue; null for as many as complete.
+    #[schemars(range(min = 1))]
     pub rate_per_s: Option<u64>,
-    /// Direction of block engines; null for others.
+    /// Direction and order of block engines that move data; null for others.
     pub rw: Option<Rw>,
-    /// How completions are awaited.
+    /// How completions are awaited: busy polling or sleeping.
     pub completion: Completion,
-    /// Processors of the measuring threads.
+    /// Processors of the measuring threads, as the kernel numbers them.
     pub cpus: Vec<usize>,
     /// Processor of the responder in this process, where there is one.
     pub peer_cpu: Option<usize>,
     /// Commands to measure; null for as many as the time allows.
     pub count: Option<u64>,
-    /// Longest time to measure.
+    /// Longest time to measure, ns.
     pub duration_ns: Option<u64>,
     /// Commands discarded first.
     pub warmup: u64,
-    /// Time that this took at least.
+    /// Time that the warm-up took at least, ns.
     pub warmup_time_ns: Option<u64>,
     /// Clock asked for.
     pub clock: ClockChoice,
@@ -274,7 +296,7 @@ pub struct Config {
     pub half_rtt: bool,
     /// Where the other end is; null for loopback.
     pub peer: Option<String>,
-    /// The wait of the spin engine.
+    /// The wait of the spin engine, ns; null for others.
     pub delay_ns: Option<u64>,
     /// RDMA choices; null for other engines.
     pub rdma: Option<RdmaOptions>,
@@ -283,20 +305,23 @@ pub struct Config {
 }
 
 /// Rates over the measured part.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Throughput {
     /// Commands per second.
+    #[schemars(range(min = 0))]
     pub ops_per_s: Option<f64>,
     /// Payload bytes per second; null for engines that move no data.
+    #[schemars(range(min = 0))]
     pub bytes_per_s: Option<f64>,
-    /// Time from one hand-over to the next, on average.
+    /// Time from one hand-over to the next on average, ns; null for fewer than two commands.
+    #[schemars(range(min = 0))]
     pub period_ns: Option<f64>,
     /// Commands per second over the windows of the timeline.
     pub interval: Interval,
 }
 
 /// What happened to the measuring thread and its processor, from the first warm-up command to the last measured one.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct CpuUse {
     /// Counters, as differences.
     #[serde(flatten)]
@@ -306,18 +331,18 @@ pub struct CpuUse {
 }
 
 /// Memory in use.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct MemoryUse {
-    /// Data buffer.
+    /// Data buffer, bytes.
     pub buffer_bytes: u64,
-    /// Stamps.
+    /// Stamps, bytes.
     pub sample_bytes: u64,
-    /// Memory for each outstanding command, its data included; null at depth one.
+    /// Memory for each outstanding command, its data included, bytes; null at depth one.
     pub bytes_per_outstanding: Option<u64>,
 }
 
 /// What came of checking the bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verified {
     /// The bytes of the last command, with `--verify` of every command, are right at every end that received some.
@@ -331,8 +356,9 @@ pub enum Verified {
 }
 
 /// What ended a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(transform = with_samples)]
 pub enum EndedBy {
     /// The count was reached.
     Count,
@@ -342,4 +368,14 @@ pub enum EndedBy {
     Signal,
     /// A failure.
     Error,
+}
+
+/// Earlier versions ended runs that had more samples than they could keep; their results are as valid as ever.
+fn with_samples(schema: &mut Schema) {
+    let samples = json!({
+        "description": "No more samples could be kept; only earlier versions wrote it.", "type": "string", "const": "samples"
+    });
+    if let Some(ends) = schema.get_mut("oneOf").and_then(Value::as_array_mut) {
+        ends.push(samples);
+    }
 }

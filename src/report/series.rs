@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     OutputFile, json,
@@ -14,10 +15,12 @@ use crate::error::{Error, Result};
 /// Name and version of the schema.
 pub const SERIES_SCHEMA: &str = "lat-probe.series/1";
 
-/// A series: what it is of, and its rounds so far.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The rounds of a comparison so far: `lat-probe ab`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = SERIES_SCHEMA, extend("$id" = "urn:lat-probe:series-1"))]
 pub struct Series {
-    /// [`SERIES_SCHEMA`].
+    /// Name and version of this schema.
+    #[schemars(extend("const" = SERIES_SCHEMA))]
     pub schema: String,
     /// The version of lat-probe that began it.
     pub version: String,
@@ -25,33 +28,36 @@ pub struct Series {
     pub started_at: String,
     /// Seed of the order within blocks.
     pub seed: u64,
-    /// Sides with the commands that make them.
+    /// The sides, and the shell commands that make them.
+    #[schemars(length(min = 2))]
     pub sides: Vec<Making>,
-    /// What is measured, as it was asked for; a series is only taken up again with the same.
+    /// What is measured in each round, as it was asked for; a series is only taken up again with the same.
+    #[schemars(with = "Vec<Map<String, Value>>", length(min = 1))]
     pub measurements: Vec<Value>,
     /// Rounds in the order in which they were taken.
     pub rounds: Vec<Taken>,
 }
 
 /// How a side is made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Making {
-    /// The side's name.
+    /// Its name.
     pub name: String,
     /// The command, by the shell.
     pub command: String,
-    /// Whether the side equals the first one, as a control.
+    /// Whether it equals the first one, as a control.
     pub control: bool,
 }
 
 /// One round.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Taken {
-    /// Its block, from 0.
+    /// Its block, from 0; in each one every side comes twice.
     pub block: u64,
     /// The name of its side.
     pub side: String,
-    /// A `lat-probe.result/1`.
+    /// A lat-probe.result/1.
+    #[schemars(with = "Map<String, Value>")]
     pub result: Value,
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::result::Tool;
@@ -13,69 +14,80 @@ pub const TABLE_SCHEMA: &str = "lat-probe.table/1";
 /// Single values carry none.
 pub const VERDICT: &str = "inconclusive";
 
-/// What a table says.
-#[derive(Debug, Serialize)]
+/// A table of rates that others have measured, read as latencies: `lat-probe compare --table`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = TABLE_SCHEMA, extend("$id" = "urn:lat-probe:table-1"))]
 pub struct TableReading {
-    /// [`TABLE_SCHEMA`].
+    /// Name and version of this schema.
+    #[schemars(extend("const" = TABLE_SCHEMA))]
     pub schema: &'static str,
     /// The program.
     pub tool: Tool,
     /// The file.
     pub file: String,
     /// The sides; the first one is what the others are compared with.
+    #[schemars(length(min = 2))]
     pub sides: Vec<String>,
     /// One row a point.
+    #[schemars(length(min = 1))]
     pub rows: Vec<Row>,
-    /// What every command and every byte costs, for each side but the first.
+    /// A robust line through the shifts over sizes: what every command and every byte costs, for each side but the first.
     pub costs: Vec<Cost>,
-    /// What sides differ by that must be equal.
+    /// Sides that must equal the first one, by lines `# control: SIDE` in the table.
     pub controls: Vec<Control>,
-    /// [`VERDICT`].
+    /// Values that were not repeated carry none.
+    #[schemars(extend("const" = VERDICT))]
     pub verdict: &'static str,
 }
 
 /// A row, with a value for each side.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Row {
     /// Payload bytes of a command.
+    #[schemars(range(min = 1))]
     pub bs_bytes: u64,
     /// Commands outstanding, each in a job of its own.
+    #[schemars(range(min = 1))]
     pub jobs: u64,
-    /// Commands per second.
+    /// Commands per second, on each side.
+    #[schemars(extend("items" = { "type": "number", "exclusiveMinimum": 0 }))]
     pub ops_per_s: Vec<f64>,
-    /// One over the rate, for rows with one job; null for others.
+    /// One over the rate, ns; null for more than one job, where that is no latency.
+    #[schemars(inner(range(min = 0)))]
     pub latency_ns: Option<Vec<f64>>,
-    /// Against the first side.
+    /// Against the first side, ns.
     pub shift_ns: Option<Vec<f64>>,
-    /// The same as a share of the first side.
+    /// The same, in percent of the first side.
     pub shift_percent: Option<Vec<f64>>,
 }
 
 /// The line through a side's shifts over sizes.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Cost {
     /// The side.
     pub side: String,
-    /// The sizes, in bytes.
+    /// The sizes, bytes.
+    #[schemars(inner(range(min = 1)))]
     pub sizes: Vec<u64>,
-    /// Shift that every command has.
+    /// Shift that every command has, ns.
     pub per_command_ns: f64,
-    /// Shift that every byte adds.
+    /// Shift that every byte adds, ns.
     pub per_byte_ns: f64,
-    /// Interval of 95 % by how sizes scatter around the line, low and high; null for fewer than seven.
+    /// Interval of 95 % by how sizes scatter around the line, low and high, ns; null for fewer than seven sizes. Not one
+    /// of repeated runs: it carries no verdict.
     pub per_command_scatter_ns: Option<(f64, f64)>,
     /// The same for a byte; null for fewer than five sizes.
     pub per_byte_scatter_ns: Option<(f64, f64)>,
 }
 
 /// A side that must equal the first one, as the table says.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Control {
     /// The side.
     pub side: String,
     /// Where it differs most; null without a row of one job.
     pub bs_bytes: Option<u64>,
-    /// By how much there, with its sign.
+    /// By how much there, with its sign, ns.
     pub largest_shift_ns: Option<f64>,
 }
 

@@ -1,11 +1,15 @@
 //! Doubts about a result, each with a code that programs can match and a text that says what to do.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A doubt about a result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+use crate::schema::STABLE_NAME;
+
+/// A doubt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// Stable name, in kebab case.
+    #[schemars(regex(pattern = STABLE_NAME))]
     pub code: String,
     /// What was seen and what to do.
     pub message: String,

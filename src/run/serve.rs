@@ -17,7 +17,6 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::{
     Format, Signals,
     rdma::{Done, Hello, RunPlan, Welcome, beside, boot_id, hostname, judge, settle, step_timeout},
-    serve_report::{Served, Who},
     serve_screen::{Live, Screen},
 };
 use crate::{
@@ -37,6 +36,7 @@ use crate::{
         Admission, Cidr, Event, HEARTBEAT_TIMEOUT, PeerAddress, STEP_TIMEOUT, Server, Serving, frame::printable,
         server::Answered, session::Session,
     },
+    report::served::{Served, Who},
     units::format_size,
 };
 

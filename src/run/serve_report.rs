@@ -4,75 +4,39 @@
 
 use std::{net::SocketAddr, time::SystemTime};
 
-use serde::Serialize;
-
 use super::{rdma::Done, timestamp};
 use crate::{
-    engine::{Convention, EngineKind, rdma::wire::Verdict},
+    engine::{EngineKind, rdma::wire::Verdict},
     peer::{frame::printable, progress::believable_rate},
-    report::{result::EndedBy, text},
+    report::{
+        result::EndedBy,
+        served::{SERVED_SCHEMA, Served, Who},
+        text,
+    },
+    schema::LARGEST_INTEGER,
     stats::Summary,
     units::{format_bytes_per_s, format_count, format_size},
 };
 
-/// Name and version of the schema of one line.
-pub(super) const SERVED_SCHEMA: &str = "lat-probe.served/1";
-
-/// Largest number in a result: what follows is no longer told apart in JSON.
-const LARGEST: u64 = (1 << 53) - 1;
 /// Characters of a host name that are shown.
 const NAME_CHARS: usize = 64;
 
-/// Who a client is.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Who {
-    /// Where it came from.
-    pub address: SocketAddr,
-    /// What it calls itself.
-    pub hostname: Option<String>,
-}
-
-/// One client that has finished.
-#[derive(Debug, Serialize)]
-pub(super) struct Served {
-    schema: &'static str,
-    finished_at: String,
-    client: Who,
-    engine: EngineKind,
-    bs_bytes: u64,
-    qd: Option<u32>,
-    convention: Option<Convention>,
-    /// Null if the figures cannot be those of any run.
-    latency_ns: Option<Summary>,
-    ops_per_s: Option<f64>,
-    bytes_per_s: Option<f64>,
-    ended_by: Option<EndedBy>,
-    /// Why there are fewer commands than asked for; null if there are not.
-    partial: Option<String>,
-    /// Messages that this end handled, where it takes part.
-    handled: Option<u64>,
-    /// Whether the bytes that arrived here are right; null where none arrive.
-    verified: Option<bool>,
-    /// What is wrong with them.
-    problem: Option<String>,
-}
-
 impl Who {
     /// A client as it is shown; its host name is its own word.
-    pub fn new(address: SocketAddr, hostname: Option<&str>) -> Self {
+    pub(super) fn new(address: SocketAddr, hostname: Option<&str>) -> Self {
         let shown = |name: &str| printable(name).chars().take(NAME_CHARS).collect();
         Self { address, hostname: hostname.map(shown) }
     }
 
     /// `client 10.0.0.2:50000 (host-a)`.
-    pub fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         format!("client {} ({})", self.address, self.hostname.as_deref().unwrap_or("unknown host"))
     }
 }
 
 impl Served {
     /// What came of a client.
-    pub fn new(client: Who, engine: EngineKind, bs_bytes: u64, done: &Done, verdict: &Verdict) -> Self {
+    pub(super) fn new(client: Who, engine: EngineKind, bs_bytes: u64, done: &Done, verdict: &Verdict) -> Self {
         Self {
             schema: SERVED_SCHEMA,
             finished_at: timestamp(SystemTime::now()),
@@ -83,7 +47,7 @@ impl Served {
             convention: done.convention,
             latency_ns: believable(&done.summary).then(|| done.summary.clone()),
             ops_per_s: done.ops_per_s.and_then(believable_rate),
-            bytes_per_s: done.bytes_per_s.filter(|rate| (0.0..=LARGEST as f64).contains(rate)),
+            bytes_per_s: done.bytes_per_s.filter(|rate| (0.0..=LARGEST_INTEGER as f64).contains(rate)),
             ended_by: done.ended_by,
             partial: done.partial.as_deref().map(printable),
             handled: verdict.handled,
@@ -93,7 +57,7 @@ impl Served {
     }
 
     /// One line of JSON.
-    pub fn json(&self) -> String {
+    pub(super) fn json(&self) -> String {
         // Nothing in it can fail to be JSON; a line is owed all the same.
         serde_json::to_string(self)
             .unwrap_or_else(|error| format!("{{\"schema\":\"{SERVED_SCHEMA}\",\"problem\":\"{error}\"}}"))
@@ -101,7 +65,7 @@ impl Served {
     }
 
     /// For people: who, what was found, and the client's table.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let n = self.latency_ns.as_ref().map_or_else(|| "unknown".into(), |summary| format_count(summary.n));
         let mut text = format!("{}: {}, {n} commands", self.client.name(), self.engine);
         if let Some(handled) = self.handled {
@@ -155,9 +119,9 @@ fn believable(summary: &Summary) -> bool {
     let in_order = [&[summary.min][..], &inner, &[summary.max]].concat();
     let in_order: Vec<f64> = in_order.into_iter().flatten().collect();
     let sizes = in_order.iter().copied().chain(summary.mean).chain(summary.stddev);
-    summary.n <= LARGEST
+    summary.n <= LARGEST_INTEGER
         && in_order.is_sorted()
-        && sizes.into_iter().all(|value| (0.0..=LARGEST as f64).contains(&value))
+        && sizes.into_iter().all(|value| (0.0..=LARGEST_INTEGER as f64).contains(&value))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    engine::{Verb, rdma::wire::Issued},
+    engine::{Convention, Verb, rdma::wire::Issued},
     stats::Percentiles,
 };
 

@@ -8,7 +8,11 @@ use super::dispatch::Measured;
 use crate::{
     error::{Error, Result},
     probe::Plan,
-    report::{OutputFile, RunResult, json, read, result::SCHEMA},
+    report::{
+        OutputFile, RunResult, json, read,
+        result::SCHEMA,
+        sweep::{SweepSession, SweepUse},
+    },
 };
 
 /// A result on its way to its file.
@@ -67,9 +71,11 @@ impl Sweep {
 
     /// The measurements begin, as `header` says.
     pub fn enter(&mut self, header: &RunResult) {
-        self.sessions.push(json!({
-            "started_at": header.started_at, "first_point": self.points.len(), "clock": header.clock,
-            "instrument": header.instrument,
+        self.sessions.push(json!(SweepSession {
+            started_at: header.started_at.clone(),
+            first_point: self.points.len(),
+            clock: header.clock.clone(),
+            instrument: header.instrument.clone(),
         }));
     }
 
@@ -91,8 +97,8 @@ impl Sweep {
     pub fn document(&self, result: &RunResult, complete: bool) -> Result<String> {
         let mut document = serde_json::to_value(result).map_err(|error| self.unwritable(error.into()))?;
         document["points"] = json!(self.points);
-        document["sweep"] =
-            json!({ "measurements": self.measurements, "sessions": self.sessions, "complete": complete });
+        let (measurements, sessions) = (self.measurements.clone(), self.sessions.clone());
+        document["sweep"] = json!(SweepUse { measurements, sessions, complete });
         json::to_string(&document).map_err(|source| self.unwritable(source))
     }
 

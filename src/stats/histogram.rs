@@ -1,7 +1,13 @@
 //! A log-linear histogram: buckets of constant relative width, none left out.
 
+use std::borrow::Cow;
+
 use hdrhistogram::Histogram as Hdr;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::json;
+
+use crate::schema::LARGEST_INTEGER;
 
 /// Half-open bucket of whole nanoseconds, `lower_ns` included and `upper_ns` not; written as `[lower, upper, count]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,10 +20,11 @@ pub struct Bucket {
     pub count: u64,
 }
 
-/// The buckets that hold samples, in order. A bucket is at most 1/1024 of its lower bound wide, or 1 ns.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Distribution in log-linear buckets of whole nanoseconds; only those that hold samples, in order. A bucket is at most
+/// 1/1024 of its lower bound wide, or 1 ns.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Histogram {
-    /// Buckets with at least one sample.
+    /// Each [lower_ns, upper_ns, count]: lower included, upper not.
     pub buckets: Vec<Bucket>,
 }
 
@@ -44,6 +51,27 @@ pub fn histogram(latencies: &[u64], ticks_per_ns: f64) -> Histogram {
 impl Serialize for Bucket {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         (self.lower_ns, self.upper_ns, self.count).serialize(serializer)
+    }
+}
+
+impl JsonSchema for Bucket {
+    fn schema_name() -> Cow<'static, str> {
+        "Bucket".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let ns = |what: &str, largest: u64| json!({ "description": what, "type": "integer", "minimum": 0, "maximum": largest });
+        json_schema!({
+            "description": "[lower_ns, upper_ns, count].",
+            "type": "array",
+            "prefixItems": [
+                ns("Smallest value in the bucket, ns.", HIGHEST_NS),
+                ns("Smallest value above it, ns.", HIGHEST_NS + 1),
+                { "description": "Samples in it.", "type": "integer", "minimum": 1, "maximum": LARGEST_INTEGER }
+            ],
+            "minItems": 3,
+            "maxItems": 3
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -10,6 +11,7 @@ use super::{
 };
 use crate::{
     host::{Cause, Nearby},
+    schema::added_later,
     timing::Stamps,
 };
 
@@ -17,49 +19,61 @@ use crate::{
 const WINDOWS: u64 = 100;
 
 /// One of the largest samples.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(transform = added_later(&["job", "nearby", "cause"]))]
 pub struct Outlier {
     /// Index of the command in the order of completion, from 0.
     pub index: u64,
     /// The job that issued it, from 0; null where there is one only.
     pub job: Option<u32>,
-    /// When it was handed over, in nanoseconds since the first measured command.
+    /// When it was handed over, ns since the first measured command.
+    #[schemars(range(min = 0))]
     pub at_ns: f64,
-    /// How long it took, in nanoseconds.
+    /// How long it took, ns.
+    #[schemars(range(min = 0))]
     pub latency_ns: f64,
     /// What changed around it; null where nobody looked.
     pub nearby: Option<Nearby>,
-    /// What may have caused it; null if nothing that was counted could have taken that long.
+    /// What may have caused it: only what was counted nearby and could have taken that long. Null if there is nothing.
     pub cause: Option<Cause>,
 }
 
 /// The commands that began within one hundredth of the run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
-    /// Start of the window, in nanoseconds since the first measured command.
+    /// Start of the window, ns since the first measured command.
+    #[schemars(range(min = 0))]
     pub at_ns: f64,
     /// Commands that began in it.
     pub n: u64,
-    /// Median; null for fewer than 2 commands.
+    /// Median, ns; null for fewer than 2 commands.
+    #[schemars(range(min = 0))]
     pub p50_ns: Option<f64>,
-    /// 99th percentile; null for fewer than 100 commands.
+    /// 99th percentile, ns; null for fewer than 100 commands.
+    #[schemars(range(min = 0))]
     pub p99_ns: Option<f64>,
-    /// Largest.
+    /// Largest, ns; null for no command.
+    #[schemars(range(min = 0))]
     pub max_ns: Option<f64>,
 }
 
 /// Commands per second over the windows of the timeline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
-    /// Length of a window in nanoseconds.
+    /// Length of a window, ns.
+    #[schemars(range(min = 0))]
     pub window_ns: f64,
-    /// Slowest window.
+    /// Slowest window, 1/s.
+    #[schemars(range(min = 0))]
     pub min: Option<f64>,
-    /// Fastest window.
+    /// Fastest window, 1/s.
+    #[schemars(range(min = 0))]
     pub max: Option<f64>,
-    /// Mean over the windows.
+    /// Mean over the windows, 1/s.
+    #[schemars(range(min = 0))]
     pub mean: Option<f64>,
-    /// Standard deviation over the windows.
+    /// Standard deviation over the windows, 1/s.
+    #[schemars(range(min = 0))]
     pub stddev: Option<f64>,
 }
 

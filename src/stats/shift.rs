@@ -1,6 +1,7 @@
 //! By how much one side of a comparison differs from the other, with an interval. The unit is the round: samples within one
 //! depend on each other, so thousands of them say no more about the next round than their summary does.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::rank::{normal_quantile, outside_pairs, outside_two_samples};
@@ -8,17 +9,17 @@ use super::rank::{normal_quantile, outside_pairs, outside_two_samples};
 /// The power at which the least visible effect is stated.
 const POWER: f64 = 0.8;
 
-/// A shift of one side against the other, in nanoseconds; positive is slower.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// A shift of one side against the other; positive is slower.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Shift {
-    /// The Hodges–Lehmann estimate.
+    /// The Hodges–Lehmann estimate of the shift, ns; positive is slower.
     pub shift_ns: f64,
-    /// Lower end of the interval; null for too few rounds to have one of the level asked for.
+    /// Lower end of the interval, ns; null for too few rounds to have one of the level asked for.
     pub low_ns: Option<f64>,
-    /// Upper end.
+    /// Upper end, ns.
     pub high_ns: Option<f64>,
-    /// The least true shift that a series like this one would have told from none in four of five cases, about: half of the
-    /// interval's length, times what the power asks for on top of the level.
+    /// The least true shift that a series like this one would have told from none in four of five cases, about, ns: half
+    /// of the interval's length, times what the power asks for on top of the level.
     pub least_visible_ns: Option<f64>,
 }
 
@@ -68,7 +69,7 @@ impl Shift {
 }
 
 /// What can be said of a shift.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Faster, by the least effect of interest or more.

@@ -1,53 +1,71 @@
 //! Nearest-rank percentiles, mean and spread.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The figures of one set of latencies, in nanoseconds. Undefined is null.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// The figures of one set of times, in nanoseconds. Undefined is null.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Number of samples.
     pub n: u64,
-    /// Smallest sample.
+    /// Smallest sample, ns.
+    #[schemars(range(min = 0))]
     pub min: Option<f64>,
-    /// Largest sample.
+    /// Largest sample, ns.
+    #[schemars(range(min = 0))]
     pub max: Option<f64>,
-    /// Arithmetic mean.
+    /// Arithmetic mean, ns.
+    #[schemars(range(min = 0))]
     pub mean: Option<f64>,
-    /// Sample standard deviation (n − 1); null for fewer than two samples.
+    /// Sample standard deviation (n − 1), ns; null for fewer than two samples.
+    #[schemars(range(min = 0))]
     pub stddev: Option<f64>,
-    /// Nearest-rank percentiles.
+    /// Nearest-rank percentiles, ns; null where n samples cannot support one: n·(1−q) < 1.
     pub percentiles: Percentiles,
 }
 
 /// Nearest-rank percentiles in nanoseconds; one that n samples cannot support, n·(1−q) < 1, is null.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)] // The names say it.
 pub struct Percentiles {
     #[serde(rename = "1")]
+    #[schemars(range(min = 0))]
     pub p1: Option<f64>,
     #[serde(rename = "5")]
+    #[schemars(range(min = 0))]
     pub p5: Option<f64>,
     #[serde(rename = "10")]
+    #[schemars(range(min = 0))]
     pub p10: Option<f64>,
     #[serde(rename = "25")]
+    #[schemars(range(min = 0))]
     pub p25: Option<f64>,
     #[serde(rename = "50")]
+    #[schemars(range(min = 0))]
     pub p50: Option<f64>,
     #[serde(rename = "75")]
+    #[schemars(range(min = 0))]
     pub p75: Option<f64>,
     #[serde(rename = "90")]
+    #[schemars(range(min = 0))]
     pub p90: Option<f64>,
     #[serde(rename = "95")]
+    #[schemars(range(min = 0))]
     pub p95: Option<f64>,
     #[serde(rename = "99")]
+    #[schemars(range(min = 0))]
     pub p99: Option<f64>,
     #[serde(rename = "99.5")]
+    #[schemars(range(min = 0))]
     pub p99_5: Option<f64>,
     #[serde(rename = "99.9")]
+    #[schemars(range(min = 0))]
     pub p99_9: Option<f64>,
     #[serde(rename = "99.99")]
+    #[schemars(range(min = 0))]
     pub p99_99: Option<f64>,
     #[serde(rename = "99.999")]
+    #[schemars(range(min = 0))]
     pub p99_999: Option<f64>,
 }
 

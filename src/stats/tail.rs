@@ -1,23 +1,29 @@
 //! How much of a tail the machine alone would make: gaps that a spin has heard, against commands beyond a percentile.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Summary;
 
 /// The tail of a distribution, and the machine's part in it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tail {
     /// The percentile that the tail begins above: 99.9, or 99 where there are too few samples for that.
+    #[schemars(extend("enum" = [99, 99.9]))]
     pub percentile: f64,
-    /// Its value in nanoseconds.
+    /// Its value, ns.
+    #[schemars(range(min = 0))]
     pub threshold_ns: f64,
     /// Commands above it.
+    #[schemars(range(min = 1))]
     pub commands: u64,
     /// Gaps heard before the run that are at least as long as threshold less median.
     pub gaps_heard: u64,
-    /// Share of these commands that gaps of that length, coming as often as heard, would make by themselves; 0 to 1.
+    /// Share of these commands that gaps of that length, coming as often as heard, would make by themselves.
+    #[schemars(range(min = 0, max = 1))]
     pub explained_fraction: f64,
     /// The share that one more gap in the window would have added: what the window can resolve.
+    #[schemars(range(min = 0, max = 1))]
     pub resolution_fraction: f64,
 }
 

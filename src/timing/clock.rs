@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tsc;
@@ -78,7 +79,7 @@ impl Counter for MonotonicRaw {
 }
 
 /// What `--clock` asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ClockChoice {
     /// The TSC where it is invariant, otherwise the monotonic clock, with a warning.
@@ -90,8 +91,8 @@ pub enum ClockChoice {
     Monotonic,
 }
 
-/// The clock that was granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The clock that stamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// The fenced time stamp counter.
@@ -100,24 +101,26 @@ pub enum Source {
     Monotonic,
 }
 
-/// The clock of a run as it stands in the result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The clock that was granted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockFacts {
-    /// The clock that stamped the commands.
+    /// The clock that stamped the commands: the fenced time stamp counter or CLOCK_MONOTONIC_RAW.
     pub source: Source,
-    /// Whether the TSC was forced although it is not invariant.
+    /// Whether the counter was forced although it is not invariant.
     pub forced: bool,
-    /// Why the TSC is not trusted on this machine; null where it is.
+    /// Why the counter is not trusted on this machine; null where it is.
     pub tsc_doubt: Option<String>,
     /// Ticks of the clock in one nanosecond; 1 for the monotonic clock.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub ticks_per_ns: f64,
-    /// Rate by `quanta` against the rate by CLOCK_MONOTONIC_RAW before the run, in millionths; null where only one of
-    /// the two is known. Beyond ±[`CALIBRATION_LIMIT_PPM`] the latter is in use.
+    /// Calibrated rate against the rate by CLOCK_MONOTONIC_RAW before the run, in millionths; null where only one of them
+    /// is known. Beyond ±200 the latter is in use.
     pub calibration_error_ppm: Option<f64>,
-    /// Rate over the run against the rate in use, in millionths, by CLOCK_MONOTONIC_RAW; null for the monotonic clock,
+    /// Rate over the run by CLOCK_MONOTONIC_RAW against the rate in use, in millionths; null for the monotonic clock,
     /// which is the reference itself.
     pub drift_ppm: Option<f64>,
-    /// Cost of one start stamp in nanoseconds, median over batches.
+    /// Median cost of one start stamp, ns.
+    #[schemars(range(min = 0))]
     pub read_cost_ns: f64,
 }
 

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::host::BlockDevice;
 
 /// Direction and order of the commands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Rw {
     /// Reads, one behind the other.
@@ -47,7 +48,7 @@ impl Rw {
 }
 
 /// A command without payload, which isolates the latency of the transport.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoData {
     /// SCSI TEST UNIT READY.
@@ -69,15 +70,16 @@ impl NoData {
     }
 }
 
-/// Choices of the block engines as asked for; `None` leaves the choice to the program, which reports it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Choices of a block engine as asked for; null leaves the choice to the program, which reports it under `granted`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockOptions {
     /// The device node or file.
     #[serde(serialize_with = "lossy")]
+    #[schemars(with = "String")]
     pub target: PathBuf,
     /// Direction and order.
     pub rw: Rw,
-    /// The command without payload to issue instead of reads and writes.
+    /// The command without payload, instead of reads and writes.
     pub command: Option<NoData>,
     /// Where the working set begins, in bytes.
     pub offset_bytes: u64,
@@ -99,13 +101,14 @@ pub struct BlockOptions {
     pub continue_on_error: bool,
     /// The path that writes may destroy.
     #[serde(serialize_with = "lossy_or_null")]
+    #[schemars(with = "Option<String>")]
     pub allow_write: Option<PathBuf>,
     /// Whether the buffer lies in 2 MiB pages.
     pub hugepages: bool,
 }
 
 /// Choices for an io_uring.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UringOptions {
     /// The kernel polls the device for completions.
     pub iopoll: bool,
@@ -120,7 +123,7 @@ pub struct UringOptions {
 }
 
 /// What a target is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetKind {
     /// A block node.
@@ -136,7 +139,7 @@ pub enum TargetKind {
 }
 
 /// Where a completion is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitsIn {
     /// The call that issues the command sleeps until it has completed.
@@ -165,10 +168,11 @@ impl WaitsIn {
 }
 
 /// A block path as it was set up.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockGranted {
     /// The target as given.
     #[serde(serialize_with = "lossy")]
+    #[schemars(with = "String")]
     pub target: PathBuf,
     /// What it is.
     pub kind: TargetKind,
@@ -204,7 +208,7 @@ pub struct BlockGranted {
 }
 
 /// A ring as it was set up.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UringGranted {
     /// Whether the buffer is registered.
     pub fixed_buffer: bool,
@@ -221,20 +225,21 @@ pub struct UringGranted {
 }
 
 /// SCSI passthrough as it was set up.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SgGranted {
     /// Version of SG_IO: 3 or 4.
     pub version: u32,
-    /// Whether data moves without a copy in the kernel; null for commands without data.
+    /// Whether data moves without a copy in the kernel; null where nobody tells, and for commands without data.
     pub direct_io: Option<bool>,
 }
 
 /// NVMe passthrough as it was set up.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NvmeGranted {
     /// Namespace id.
     pub namespace: u32,
-    /// `io_uring` or `ioctl`.
+    /// How commands are passed.
+    #[schemars(extend("enum" = ["io_uring", "ioctl"]))]
     pub via: String,
 }
 

@@ -13,32 +13,37 @@ pub use interrupts::{Steering, irqbalance_runs};
 pub use locked_memory::LockedMemory;
 pub use priority::Priority;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What `--quiet` did; the result's `quiet` object. Every measure stands in one of the two lists.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+use crate::schema::STABLE_NAME;
+
+/// What `--quiet` did. Every measure stands in one of the two lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Quiet {
     /// Measures that were in force while it was measured.
     pub applied: Vec<Applied>,
-    /// Measures that were not.
+    /// Measures that could not be had, and interrupts that stayed: fixed-interrupts, device-interrupts.
     pub refused: Vec<Refused>,
 }
 
 /// A measure in force.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Applied {
-    /// Its stable name.
+    /// Stable name: cpu-dma-latency, locked-memory, real-time-priority, nice, interrupt-affinity.
+    #[schemars(regex(pattern = STABLE_NAME))]
     pub what: &'static str,
     /// What was done.
     pub detail: String,
 }
 
 /// A measure that could not be had.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Refused {
-    /// Its stable name.
+    /// Stable name, as of a measure in force.
+    #[schemars(regex(pattern = STABLE_NAME))]
     pub what: &'static str,
-    /// Why not, and the remedy where there is one.
+    /// Why not, with errno and remedy where there are some.
     pub reason: String,
 }
 
