@@ -3,7 +3,10 @@
 mod ab;
 mod args;
 mod compare;
+mod completions;
+mod exit_codes;
 mod explain;
+mod man;
 mod options;
 mod probe;
 mod spec;
@@ -26,7 +29,8 @@ use crate::{
 
 use ab::AbArgs;
 use args::{
-    CalibrateArgs, Cli, Command, FillArgs, FormatArg, OutputArgs, ProgressArg, ResultFormatArg, RunArgs, ServeArgs,
+    CalibrateArgs, Cli, Command, FillArgs, FormatArg, ManArgs, OutputArgs, ProgressArg, ResultFormatArg, RunArgs,
+    ServeArgs,
 };
 use probe::{File, Step};
 use spec::spec;
@@ -67,6 +71,8 @@ fn dispatch(cli: Cli, matches: &ArgMatches) -> Result<u8> {
         Some(Command::Calibrate(arguments)) => calibrate(arguments),
         Some(Command::Compare(arguments)) => show(compare::compare(arguments)?),
         Some(Command::Fill(arguments)) => fill(arguments),
+        Some(Command::Completions(arguments)) => print(&completions::script(arguments.shell)).map(|()| 0),
+        Some(Command::Man(arguments)) => man(&arguments),
         Some(Command::Check) => {
             let findings = check::inspect(&check::System::read(Sysfs::default()));
             print(&check::render(&findings)).map(|()| 0)
@@ -170,6 +176,15 @@ fn fill(arguments: FillArgs) -> Result<u8> {
         seed: arguments.seed,
     })?;
     print(&filled).map(|()| 0)
+}
+
+fn man(arguments: &ManArgs) -> Result<u8> {
+    let date = man::date(std::env::var_os("SOURCE_DATE_EPOCH").as_deref())?;
+    match &arguments.output {
+        Some(folder) => man::write(folder, &date)?,
+        None => print(&man::main_page(&date))?,
+    }
+    Ok(0)
 }
 
 fn format(argument: FormatArg) -> Format {
