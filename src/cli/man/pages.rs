@@ -64,7 +64,7 @@ static EXTRAS: [Extra; 11] = [
             ),
             (
                 "Random reads of a disk past the page cache, at several depths, the result kept as JSON:",
-                "lat-probe --engine io-uring --target /dev/nvme0n1 --rw randread --bs 4k --qd 1,8,32 \\\n    --output depths.json",
+                "lat-probe --engine io-uring --target /dev/nvme0n1 --rw randread \\\n    --bs 4k --qd 1,8,32 --output depths.json",
             ),
             (
                 "The transport to a SCSI disk alone:",
