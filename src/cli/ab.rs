@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::Args;
+use clap::{Args, ValueHint};
 
 use super::{compare::JudgingArgs, options::MeasureArgs};
 use crate::{
@@ -27,10 +27,10 @@ pub(super) struct AbArgs {
 #[command(next_help_heading = "Series")]
 pub(super) struct SeriesArgs {
     /// Shell command that makes side a, which the others are compared with; may be empty
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", value_hint = ValueHint::CommandString)]
     pub a: Option<String>,
     /// Shell command that makes side b
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", value_hint = ValueHint::CommandString)]
     pub b: Option<String>,
     /// A side with a name of its own; may be repeated
     #[arg(long, value_name = "NAME=CMD", value_parser = parse_side)]
@@ -42,10 +42,10 @@ pub(super) struct SeriesArgs {
     #[arg(long, value_name = "N", default_value = "20", value_parser = parse_count)]
     pub rounds: u64,
     /// Shell command before each measurement, after the side was made
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", value_hint = ValueHint::CommandString)]
     pub before: Option<String>,
     /// Shell command after each measurement
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", value_hint = ValueHint::CommandString)]
     pub after: Option<String>,
     /// Wait before each measurement
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]

@@ -2,11 +2,13 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
 
 use super::{
     ab::AbArgs,
     compare::CompareArgs,
+    exit_codes,
     export::ExportArgs,
     options::{ClockArg, DeviceArgs, MeasureArgs},
     values::parse_meta,
@@ -18,11 +20,13 @@ use crate::{
 
 /// Measure the latency of single commands on RDMA and storage paths.
 ///
-/// Without a subcommand it measures. Sizes: k K Ki KiB = 1024, kB KB = 1000, the same for M and G.
-/// Times: ns us ms s m h. Exit codes: 0 done, 1 failed, 2 usage, 3 slower, 4 not to be told, 77 this
-/// machine lacks what the engine needs, 130/143/129 interrupted (the partial result is written).
+/// Without a subcommand it measures. The latency of a command counts from before it is handed over until its completion was
+/// seen. The instrument's own cost, the floor, stands beside it and is not subtracted.
+///
+/// Sizes: k K Ki KiB = 1024, kB KB = 1000, the same for M and G. Times: ns us ms s m h.
 #[derive(Debug, Parser)]
 #[command(name = "lat-probe", version, args_conflicts_with_subcommands = true, max_term_width = 100)]
+#[command(after_long_help = exit_codes::help(), override_usage = "lat-probe --engine <NAME> [OPTIONS]\n       lat-probe <COMMAND>")]
 pub(super) struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -36,25 +40,50 @@ pub(super) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Serve as the other end of RDMA measurements
+    ///
+    /// Clients find it by --peer. It serves several at a time, until a signal comes. What a client measured is shown at its end.
+    /// A server answers anyone who reaches its port, unless --allow or --token-file limit it; the connection is not encrypted.
     Serve(ServeArgs),
     /// List the engines, what each needs, and whether this machine has it
     Engines,
     /// Inspect this machine and say what to fix, with commands
     Check,
     /// Measure the instrument and the machine: clock, floors of the loops, noise
+    ///
+    /// At length, what a short form does before every measurement: cost and order of stamps, also between two processors; the
+    /// shortest path through each loop; gaps by length; and what a sleep of 1 µs costs.
     Calibrate(CalibrateArgs),
     /// Make sides by commands, measure them in turn, and compare
+    ///
+    /// Before each measurement a shell command makes the side. Rounds come in random blocks (A B B A or B A A B), so that a drift
+    /// falls on both. Then it ends as `lat-probe compare` does. Every round is stored in --output, from where --resume goes on.
     Ab(Box<AbArgs>),
     /// Compare finished results, side against side, with a verdict
+    ///
+    /// The unit is the round: one result of a side. With fewer than four rounds a side there is no interval of 95 %, and no verdict.
+    /// A figure is slower or faster if the whole interval of its shift lies on one side of zero and the shift counts
+    /// (--min-effect), the same if the whole interval is smaller than that, and else inconclusive.
     Compare(CompareArgs),
     /// Carry out the measurements of a probe file, or the jobs of a fio file
+    ///
+    /// Each is measured as if its options had been typed. Options behind the file's name take the place of the file's own. A
+    /// job that writes needs --allow-write there.
     Run(Box<RunArgs>),
     /// Write a stored result in a format of other tools
     Export(ExportArgs),
     /// Write the pattern that --verify expects
+    ///
+    /// Every eight bytes of it tell their place. This destroys what the file or device holds, within the checks that every
+    /// write of lat-probe has.
     Fill(FillArgs),
     /// Print the JSON Schema of what this version writes
     Schema(SchemaArgs),
+    /// Print a script that completes commands in a shell
+    Completions(CompletionsArgs),
+    /// Print the man page, or write those of all subcommands
+    ///
+    /// They are made from the definition that the parser has. SOURCE_DATE_EPOCH, in seconds, gives them a date.
+    Man(ManArgs),
 }
 
 #[derive(Debug, Args)]
@@ -78,6 +107,20 @@ pub(super) enum SchemaArg {
     Table,
     /// A line of serve --format json
     Served,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ManArgs {
+    /// Write all pages into this folder instead, lat-probe.1, lat-probe-serve.1 and so on; each is replaced as a whole
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -110,7 +153,7 @@ pub(super) struct RunArgs {
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// The one job of a fio file to carry out
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_hint = ValueHint::Other)]
     pub section: Option<String>,
     /// Only print the commands that the file became, with notes
     #[arg(long)]
@@ -126,7 +169,7 @@ pub(super) struct RunArgs {
 #[command(allow_negative_numbers = true)]
 pub(super) struct FillArgs {
     /// The file or device to overwrite; a file that does not exist is made
-    #[arg(long, value_name = "PATH", required = true)]
+    #[arg(long, value_name = "PATH", required = true, value_hint = ValueHint::FilePath)]
     pub allow_write: PathBuf,
     /// Where to begin [default: 0]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
@@ -152,7 +195,7 @@ pub(super) struct OutputArgs {
     #[arg(long, value_name = "FILE")]
     pub samples: Option<PathBuf>,
     /// Name of this run, kept in the result
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_hint = ValueHint::Other)]
     pub label: Option<String>,
     /// A fact to keep in the result; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_meta)]
@@ -169,7 +212,7 @@ pub(super) struct OutputArgs {
 #[command(allow_negative_numbers = true)]
 pub(super) struct ServeArgs {
     /// Address and port to listen on
-    #[arg(long, value_name = "ADDRESS[:PORT]", default_value = "[::]")]
+    #[arg(long, value_name = "ADDRESS[:PORT]", default_value = "[::]", value_hint = ValueHint::Hostname)]
     pub bind: String,
     /// Serve clients of this network only; may be repeated
     #[arg(long, value_name = "CIDR")]

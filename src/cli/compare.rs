@@ -2,8 +2,9 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 
+use super::values::{figure, parse_figure};
 use crate::{
     error::{Error, Result},
     report::comparison::Figure,
@@ -14,7 +15,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub(super) struct CompareArgs {
     /// Results, one side each: files by a quoted pattern, with a name if you like; the first side is the base
-    #[arg(value_name = "[NAME=]FILES", required_unless_present = "table")]
+    #[arg(value_name = "[NAME=]FILES", required_unless_present = "table", value_hint = ValueHint::FilePath)]
     pub sides: Vec<String>,
     /// Read a table of rates that others have measured instead: bs_bytes, jobs, and a column for each side; a line
     /// `# control: SIDE` names one that must equal the first
@@ -45,7 +46,7 @@ pub(super) struct JudgingArgs {
     #[arg(long, value_name = "PERCENT%|TIME", default_value = "1%", value_parser = parse_min_effect)]
     pub min_effect: MinEffect,
     /// Figures that the verdict and the exit code rest on: mean, p50, p90, p99, p99.9
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "p50", value_parser = parse_figure)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "p50", value_parser = figure(), hide_possible_values = true)]
     pub judge: Vec<Figure>,
 }
 
@@ -112,11 +113,6 @@ fn parse_min_effect(text: &str) -> std::result::Result<MinEffect, String> {
         Ok(percent) if (0.0..=1000.0).contains(&percent) => Ok(MinEffect::Percent(percent)),
         _ => Err(format!("{text:?}: a number from 0 to 1000 stands before the %")),
     }
-}
-
-fn parse_figure(text: &str) -> std::result::Result<Figure, String> {
-    let names = || Figure::ALL.map(Figure::name).join(", ");
-    Figure::named(text).ok_or_else(|| format!("{text:?} is no figure; there are {}", names()))
 }
 
 fn parse_gate(text: &str) -> std::result::Result<(Figure, Duration), String> {

@@ -3,8 +3,11 @@
 mod ab;
 mod args;
 mod compare;
+mod completions;
+mod exit_codes;
 mod explain;
 mod export;
+mod man;
 mod options;
 mod probe;
 mod spec;
@@ -28,8 +31,8 @@ use crate::{
 
 use ab::AbArgs;
 use args::{
-    CalibrateArgs, Cli, Command, FillArgs, FormatArg, OutputArgs, ProgressArg, ResultFormatArg, RunArgs, SchemaArg,
-    ServeArgs,
+    CalibrateArgs, Cli, Command, FillArgs, FormatArg, ManArgs, OutputArgs, ProgressArg, ResultFormatArg, RunArgs,
+    SchemaArg, ServeArgs,
 };
 use probe::{File, Step};
 use spec::spec;
@@ -72,6 +75,8 @@ fn dispatch(cli: Cli, matches: &ArgMatches) -> Result<u8> {
         Some(Command::Export(arguments)) => print(&export::export(&arguments)?).map(|()| 0),
         Some(Command::Fill(arguments)) => fill(arguments),
         Some(Command::Schema(arguments)) => schema(arguments.name),
+        Some(Command::Completions(arguments)) => print(&completions::script(arguments.shell)).map(|()| 0),
+        Some(Command::Man(arguments)) => man(&arguments),
         Some(Command::Check) => {
             let findings = check::inspect(&check::System::read(Sysfs::default()));
             print(&check::render(&findings)).map(|()| 0)
@@ -187,6 +192,15 @@ fn schema(name: SchemaArg) -> Result<u8> {
         SchemaArg::Served => Kind::Served,
     };
     print(&kind.text()).map(|()| 0)
+}
+
+fn man(arguments: &ManArgs) -> Result<u8> {
+    let date = man::date(std::env::var_os("SOURCE_DATE_EPOCH").as_deref())?;
+    match &arguments.output {
+        Some(folder) => man::write(folder, &date)?,
+        None => print(&man::main_page(&date))?,
+    }
+    Ok(0)
 }
 
 fn format(argument: FormatArg) -> Format {

@@ -2,11 +2,11 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 
 use super::{
     args::OutputArgs,
-    values::{Sizes, parse_engine, parse_peer, parse_sizes},
+    values::{Sizes, engine, mtu, parse_peer, parse_sizes},
 };
 use crate::{
     engine::EngineKind,
@@ -18,7 +18,7 @@ use crate::{
 #[command(allow_negative_numbers = true)]
 pub(super) struct MeasureArgs {
     /// What to measure; `lat-probe engines` lists them
-    #[arg(long, value_name = "NAME", value_parser = parse_engine)]
+    #[arg(long, value_name = "NAME", value_parser = engine())]
     pub engine: Option<EngineKind>,
     /// Outstanding commands of each job; comma lists here and below measure one point for each combination [default: 1]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_count)]
@@ -92,7 +92,7 @@ pub(super) struct MeasureArgs {
 #[command(next_help_heading = "Files and block devices")]
 pub(super) struct BlockArgs {
     /// File, block device, /dev/sg*, /dev/bsg/* or /dev/ng* to measure
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub target: Option<PathBuf>,
     /// Direction, and whether places are random [default: read]
     #[arg(long, value_enum)]
@@ -143,7 +143,7 @@ pub(super) struct BlockArgs {
     #[arg(long)]
     pub continue_on_error: bool,
     /// The target, once more: writing may destroy its data
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub allow_write: Option<PathBuf>,
 }
 
@@ -151,7 +151,7 @@ pub(super) struct BlockArgs {
 #[command(next_help_heading = "RDMA")]
 pub(super) struct RdmaArgs {
     /// Where `lat-probe serve` runs; without it both ends are in this process
-    #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_peer)]
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_peer, value_hint = ValueHint::Hostname)]
     pub peer: Option<PeerAddress>,
     /// File with the token that the peer wants to see
     #[arg(long, value_name = "FILE")]
@@ -159,7 +159,7 @@ pub(super) struct RdmaArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
     /// Path MTU in bytes: 256, 512, 1024, 2048 or 4096 [default: the smaller of both ends' active MTU]
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = mtu(), hide_possible_values = true)]
     pub mtu: Option<u64>,
     /// Service level, 0 to 15 [default: 0]
     #[arg(long, value_name = "N", value_parser = parse_count)]
@@ -196,12 +196,13 @@ pub(super) struct RdmaArgs {
 #[derive(Debug, Args)]
 pub(super) struct DeviceArgs {
     /// RDMA device and port [default: the first active one, near the peer's network]
-    #[arg(long, value_name = "DEV[:PORT]")]
+    #[arg(long, value_name = "DEV[:PORT]", value_hint = ValueHint::Other)]
     pub device: Option<String>,
     /// GID index [default: chosen by type and address]
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub gid_index: Option<u64>,
 }
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum ArrivalsArg {
     Fixed,

@@ -299,7 +299,7 @@ fn choose(plan: &Plan, jobs: u32, cpus: &Cpus) -> Result<Vec<Placed>> {
 }
 
 /// RFC 3339 in UTC, to the second. The civil date is Howard Hinnant's `civil_from_days`.
-fn timestamp(time: SystemTime) -> String {
+pub(crate) fn timestamp(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (days, second) = ((seconds / 86_400) as i64, seconds % 86_400);
     let shifted = days + 719_468;

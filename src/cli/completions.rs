@@ -1,0 +1,63 @@
+//! `lat-probe completions SHELL`: from the definition that the parser has.
+
+use std::{any::TypeId, time::Duration};
+
+use clap::{Arg, Command, CommandFactory, ValueHint};
+use clap_complete::{Shell, generate};
+
+use super::{args::Cli, values::Sizes};
+use crate::{peer::Cidr, report::comparison::Figure, run::MinEffect};
+
+/// The script that teaches a shell the options.
+pub(super) fn script(shell: Shell) -> String {
+    let mut script = Vec::new();
+    generate(shell, &mut without_files_for_numbers(Cli::command()), "lat-probe", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+/// Some shells offer file names wherever they know nothing better; where a number or a time belongs that misleads.
+fn without_files_for_numbers(command: Command) -> Command {
+    command.mut_args(hint).mut_subcommands(without_files_for_numbers)
+}
+
+fn hint(argument: Arg) -> Arg {
+    let numbers = [
+        TypeId::of::<u64>(),
+        TypeId::of::<Duration>(),
+        TypeId::of::<Sizes>(),
+        TypeId::of::<MinEffect>(),
+        TypeId::of::<(Figure, Duration)>(),
+        TypeId::of::<(String, String)>(),
+        TypeId::of::<Cidr>(),
+    ];
+    let kind = argument.get_value_parser().type_id();
+    if numbers.iter().any(|number| kind == *number) { argument.value_hint(ValueHint::Other) } else { argument }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    #[test]
+    fn every_shell_gets_every_option_and_the_usual_ones_get_values() {
+        for &shell in Shell::value_variants() {
+            let script = script(shell);
+            let mut words = vec!["engine", "signal-every", "compare", "completions", "until-settled"];
+            if matches!(shell, Shell::Bash | Shell::Fish | Shell::Zsh) {
+                words.extend(["rdma-read", "io-uring", "4096", "p99.9", "randread"]);
+            }
+            for word in words {
+                assert!(script.contains(word), "{shell}: {word}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_no_files() {
+        let command = without_files_for_numbers(Cli::command());
+        let hint = |name| command.get_arguments().find(|it| it.get_id() == name).unwrap().get_value_hint();
+        assert_eq!([hint("count"), hint("duration"), hint("sizes"), hint("meta")], [ValueHint::Other; 4]);
+        assert_eq!([hint("target"), hint("output")], [ValueHint::FilePath, ValueHint::AnyPath]);
+    }
+}
