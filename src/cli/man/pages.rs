@@ -35,7 +35,7 @@ const CM: (&str, &str) = ("/dev/infiniband/rdma_cm", "What --cm connects through
 const DMA_LATENCY: (&str, &str) = ("/dev/cpu_dma_latency", "Held open by --quiet until the run ends, as root.");
 const OTHERS: &[(&str, &str)] = &[("fio", "1"), ("taskset", "1")];
 
-static EXTRAS: [Extra; 11] = [
+static EXTRAS: [Extra; 13] = [
     Extra {
         subcommand: MEASURING,
         environment: &[],
@@ -178,6 +178,28 @@ static EXTRAS: [Extra; 11] = [
             "A file of 16 MiB, and reads of it that are checked:",
             "lat-probe fill --allow-write file --size 16M\nlat-probe --engine io-uring --target file --buffered --rw randread --count 20000 --verify",
         )],
+        ..NOTHING
+    },
+    Extra {
+        subcommand: "export",
+        environment: &[],
+        files: &[("/var/lib/prometheus/node-exporter", "Where Debian's node_exporter looks for *.prom, of --to openmetrics.")],
+        examples: &[
+            (
+                "Percentiles for HdrHistogram's plotter, from a result:",
+                "lat-probe --engine null --count 20000 --output result.json --samples result.npy\nlat-probe export --to hgrm -o result.hgrm result.json",
+            ),
+            ("fio's logs, from the samples that were stored with it:", "lat-probe export --to fio-log -o null result.json"),
+        ],
+        related: &[],
+        see_also: &[("fio", "1")],
+    },
+    Extra {
+        subcommand: "schema",
+        examples: &[
+            ("The schema of a result:", "lat-probe schema > result.schema.json"),
+            ("That of a comparison:", "lat-probe schema comparison"),
+        ],
         ..NOTHING
     },
     Extra {
