@@ -11,6 +11,7 @@ use super::{
     exit_codes,
     export::ExportArgs,
     options::{ClockArg, DeviceArgs, MeasureArgs},
+    report::ReportArgs,
     values::parse_meta,
 };
 use crate::{
@@ -71,6 +72,11 @@ pub(super) enum Command {
     Run(Box<RunArgs>),
     /// Write a stored result in a format of other tools
     Export(ExportArgs),
+    /// Put stored results on one page for a browser
+    ///
+    /// The page has tables and charts of all points, their timelines, the instrument, and comparisons. It loads nothing from
+    /// anywhere. A series is compared as `lat-probe compare` does. A timeline is of all samples where --samples stored them.
+    Report(ReportArgs),
     /// Write the pattern that --verify expects
     ///
     /// Every eight bytes of it tell their place. This destroys what the file or device holds, within the checks that every

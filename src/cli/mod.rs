@@ -10,6 +10,7 @@ mod export;
 mod man;
 mod options;
 mod probe;
+mod report;
 mod spec;
 mod values;
 
@@ -73,6 +74,7 @@ fn dispatch(cli: Cli, matches: &ArgMatches) -> Result<u8> {
         Some(Command::Calibrate(arguments)) => calibrate(arguments),
         Some(Command::Compare(arguments)) => show(compare::compare(arguments)?),
         Some(Command::Export(arguments)) => print(&export::export(&arguments)?).map(|()| 0),
+        Some(Command::Report(arguments)) => print(&report::report(arguments)?).map(|()| 0),
         Some(Command::Fill(arguments)) => fill(arguments),
         Some(Command::Schema(arguments)) => schema(arguments.name),
         Some(Command::Completions(arguments)) => print(&completions::script(arguments.shell)).map(|()| 0),

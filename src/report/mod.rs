@@ -9,6 +9,7 @@ pub mod json;
 pub mod junit;
 mod load;
 pub mod output;
+pub mod page;
 pub mod read;
 pub mod result;
 pub mod samples;

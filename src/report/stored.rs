@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{read::require_schema, result::SCHEMA, warning::Warning};
 use crate::{
     error::{Error, Result},
-    stats::{Histogram, Interval, Summary},
+    stats::{Histogram, Interval, Summary, Window},
 };
 
 /// One result.
@@ -52,6 +52,21 @@ pub struct StoredHost {
 pub struct StoredInstrument {
     /// Latency of the command that does nothing, in nanoseconds.
     pub floor_ns: Summary,
+    /// Gaps that a spin on the measuring processor has heard.
+    pub noise: StoredNoise,
+}
+
+/// Gaps that a spin has heard.
+#[derive(Debug, Deserialize)]
+pub struct StoredNoise {
+    /// Time listened, in nanoseconds.
+    pub window_ns: f64,
+    /// Gaps of more than 1 µs.
+    pub gaps_over_1us: u64,
+    /// The longest, in nanoseconds.
+    pub max_gap_ns: f64,
+    /// Share of the window that they took.
+    pub stolen_fraction: f64,
 }
 
 /// One point.
@@ -68,8 +83,16 @@ pub struct StoredPoint {
     pub submit_ns: Option<Summary>,
     /// From hand-over to completion, with `--phases`.
     pub wait_ns: Option<Summary>,
+    /// From the intended start, with `--rate`.
+    pub response_ns: Option<Summary>,
     /// Distribution of the latency.
     pub histogram: Histogram,
+    /// The largest samples, largest first.
+    #[serde(default)]
+    pub outliers: Vec<StoredOutlier>,
+    /// The run in windows of equal length.
+    #[serde(default)]
+    pub timeline: Vec<Window>,
     /// How deep the window was; null at depth one.
     pub depth: Option<StoredDepth>,
     /// Rates.
@@ -103,6 +126,17 @@ pub struct StoredConfig {
     /// Options of block engines.
     #[serde(default)]
     pub block: Value,
+}
+
+/// One of the largest samples.
+#[derive(Debug, Deserialize)]
+pub struct StoredOutlier {
+    /// When it was handed over, in nanoseconds since the first measured command.
+    pub at_ns: f64,
+    /// How long it took, in nanoseconds.
+    pub latency_ns: f64,
+    /// What may have caused it.
+    pub cause: Option<String>,
 }
 
 /// How deep the window was.

@@ -14,6 +14,7 @@ mod instrument;
 mod job;
 mod moments;
 mod monitor;
+mod page;
 mod quiet;
 #[cfg(feature = "rdma")]
 mod rdma;
@@ -53,6 +54,7 @@ pub use ab::{Ab, ab};
 pub use calibrate::{Calibrate, calibrate};
 pub use compare::{Compare, ComparisonFormat, Judging, LEVEL, MinEffect, compare};
 pub use fill::{Fill, fill};
+pub use page::page;
 pub use signals::Signals;
 pub use table::{Table, table};
 

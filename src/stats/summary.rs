@@ -75,7 +75,7 @@ const WHOLE: u64 = 100_000;
 /// The sample of nearest rank ⌈q·n⌉ in `sorted`, for q in thousandths of a percent (50,000 is the median).
 ///
 /// `None` for no samples. Definition: Hyndman and Fan, "Sample Quantiles in Statistical Packages", type 1.
-pub fn nearest_rank(sorted: &[u64], q_thousandths: u64) -> Option<u64> {
+pub fn nearest_rank<T: Copy>(sorted: &[T], q_thousandths: u64) -> Option<T> {
     let rank = usize::try_from(rank(sorted.len() as u64, q_thousandths)).ok()?;
     sorted.get(rank - 1).copied()
 }

@@ -35,7 +35,7 @@ const CM: (&str, &str) = ("/dev/infiniband/rdma_cm", "What --cm connects through
 const DMA_LATENCY: (&str, &str) = ("/dev/cpu_dma_latency", "Held open by --quiet until the run ends, as root.");
 const OTHERS: &[(&str, &str)] = &[("fio", "1"), ("taskset", "1")];
 
-static EXTRAS: [Extra; 13] = [
+static EXTRAS: [Extra; 14] = [
     Extra {
         subcommand: MEASURING,
         environment: &[],
@@ -183,16 +183,31 @@ static EXTRAS: [Extra; 13] = [
     Extra {
         subcommand: "export",
         environment: &[],
-        files: &[("/var/lib/prometheus/node-exporter", "Where Debian's node_exporter looks for *.prom, of --to openmetrics.")],
+        files: &[(
+            "/var/lib/prometheus/node-exporter",
+            "Where Debian's node_exporter looks for *.prom, of --to openmetrics.",
+        )],
         examples: &[
             (
                 "Percentiles for HdrHistogram's plotter, from a result:",
                 "lat-probe --engine null --count 20000 --output result.json --samples result.npy\nlat-probe export --to hgrm -o result.hgrm result.json",
             ),
-            ("fio's logs, from the samples that were stored with it:", "lat-probe export --to fio-log -o null result.json"),
+            (
+                "fio's logs, from the samples that were stored with it:",
+                "lat-probe export --to fio-log -o null result.json",
+            ),
         ],
         related: &[],
         see_also: &[("fio", "1")],
+    },
+    Extra {
+        subcommand: "report",
+        examples: &[(
+            "A result with its timeline, to look at:",
+            "lat-probe --engine null --count 20000 --output result.json --samples result.npy\nlat-probe report result.json -o report.html",
+        )],
+        related: &["compare", "ab"],
+        ..NOTHING
     },
     Extra {
         subcommand: "schema",
