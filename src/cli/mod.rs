@@ -11,6 +11,7 @@ mod man;
 mod options;
 mod probe;
 mod spec;
+mod terminal;
 mod values;
 
 use std::{
@@ -227,6 +228,7 @@ fn reporting(arguments: &OutputArgs) -> Reporting {
             ProgressArg::Auto => Live::Progress,
             ProgressArg::Never => Live::Nothing,
         },
+        canvas: terminal::canvas(),
     }
 }
 
