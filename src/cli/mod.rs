@@ -12,6 +12,7 @@ mod options;
 mod probe;
 mod report;
 mod spec;
+mod terminal;
 mod values;
 
 use std::{
@@ -229,6 +230,7 @@ fn reporting(arguments: &OutputArgs) -> Reporting {
             ProgressArg::Auto => Live::Progress,
             ProgressArg::Never => Live::Nothing,
         },
+        canvas: terminal::canvas(),
     }
 }
 

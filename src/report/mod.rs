@@ -3,6 +3,7 @@
 pub mod calibration;
 pub mod comparison;
 pub mod comparison_text;
+pub mod drawing;
 pub mod export;
 pub mod fio;
 pub mod json;

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 
 use super::{
+    drawing::{self, Canvas, MOST_POINTS},
     load,
     result::{Point, RunResult, Verified},
     tail,
@@ -15,22 +16,23 @@ use crate::{
     units::{format_count, format_ns, format_size},
 };
 
-/// Writes the whole report.
-pub fn render(result: &RunResult) -> String {
+/// Writes the whole report, with drawings if there is a canvas for them.
+pub fn render(result: &RunResult, canvas: Option<&Canvas>) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = write_report(&mut text, result);
+    let _ = write_report(&mut text, result, canvas);
     text
 }
 
-fn write_report(text: &mut String, result: &RunResult) -> fmt::Result {
+fn write_report(text: &mut String, result: &RunResult, canvas: Option<&Canvas>) -> fmt::Result {
     // What was granted stands once at the end if it is the same for all points, otherwise below each.
     let mut shown = result.points.iter().map(|point| granted(&point.granted));
     let first = shown.next().unwrap_or_default();
     let same = shown.all(|other| other == first);
     for point in &result.points {
         write_headline(text, point, result)?;
-        write_point(text, point)?;
+        let drawn = canvas.map(|canvas| drawing::of_point(point, result, canvas));
+        write_point(text, point, &drawn.unwrap_or_default())?;
         writeln!(text)?;
         if !same {
             writeln!(text, "{}", granted(&point.granted))?;
@@ -39,6 +41,9 @@ fn write_report(text: &mut String, result: &RunResult) -> fmt::Result {
     write_instrument(text, result)?;
     if same {
         text.push_str(&first);
+    }
+    if canvas.is_some() && result.points.len() > MOST_POINTS {
+        writeln!(text, "drawings   left out: there are more than {MOST_POINTS} points")?;
     }
     for warning in &result.warnings {
         writeln!(text, "warning    {} [{}]", warning.message, warning.code)?;
@@ -76,7 +81,7 @@ fn write_headline(text: &mut String, point: &Point, result: &RunResult) -> fmt::
     writeln!(text)
 }
 
-fn write_point(text: &mut String, point: &Point) -> fmt::Result {
+fn write_point(text: &mut String, point: &Point, drawn: &str) -> fmt::Result {
     let n = format_count(point.latency_ns.n);
     write!(text, "{n} commands, {}", span(point.convention))?;
     if let Some(rate) = point.throughput.ops_per_s {
@@ -93,6 +98,9 @@ fn write_point(text: &mut String, point: &Point) -> fmt::Result {
         ("wait", point.wait_ns.as_ref()),
         ("response", point.response_ns.as_ref()),
     ]));
+    if !drawn.is_empty() {
+        write!(text, "\n{drawn}")?;
+    }
     load::write(text, point)?;
     tail::write(text, point)?;
     if let Some(file) = &point.samples_file {

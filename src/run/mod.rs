@@ -47,7 +47,7 @@ use crate::{
     host::{CpuSet, Cpus, cpu},
     measure::Stop,
     probe::{Load, Plan},
-    report::{OutputFile, RunResult, fio, json, text},
+    report::{OutputFile, RunResult, drawing::Canvas, fio, json, text},
 };
 
 pub use ab::{Ab, ab};
@@ -134,6 +134,8 @@ pub struct Reporting {
     pub resume: bool,
     /// What is shown meanwhile, on stderr.
     pub live: Live,
+    /// What stdout allows to draw beside the text; `None` where nothing is to be drawn.
+    pub canvas: Option<Canvas>,
 }
 
 /// What a run came to, once its result is written.
@@ -222,7 +224,7 @@ fn finish(
     };
     let text = match reporting.format {
         ResultFormat::Plain(Format::Json) => document.clone(),
-        ResultFormat::Plain(Format::Text) => text::render(&result),
+        ResultFormat::Plain(Format::Text) => text::render(&result, reporting.canvas.as_ref()),
         ResultFormat::Fio => fio::render(&result, std::process::id()),
     };
     Ok(finish_document(document, text, output, failure, stop))

@@ -20,6 +20,7 @@ pub mod queue_pair;
 #[cfg(feature = "rdma")]
 pub mod request;
 pub mod scsi;
+pub mod terminal;
 pub mod uring;
 #[cfg(feature = "rdma")]
 pub mod verbs;
