@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(nearest_rank(&[7], 1), Some(7));
         assert_eq!(nearest_rank(&[7], 50_000), Some(7));
         assert_eq!(nearest_rank(&[7], 99_999), Some(7));
-        assert_eq!(nearest_rank(&[], 50_000), None);
+        assert_eq!(nearest_rank::<u64>(&[], 50_000), None);
     }
 
     #[test]

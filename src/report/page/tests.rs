@@ -17,7 +17,9 @@ fn shown(change: impl FnOnce(&mut Value)) -> Shown {
 #[test]
 fn the_page_has_the_figures_and_the_doubts_and_loads_nothing() {
     let text = Page { results: vec![shown(|_| {})], ..Page::default() }.render();
-    for expected in ["43.39 µs", "376.0 µs", "clock-monotonic", "rdma-read, 8 B, depth 1, rxe0", "run-queue-wait", "RoCE v2"] {
+    for expected in
+        ["43.39 µs", "376.0 µs", "clock-monotonic", "rdma-read, 8 B, depth 1, rxe0", "run-queue-wait", "RoCE v2"]
+    {
         assert!(text.contains(expected), "{expected}");
     }
     assert!(text.contains("default-src &#39;none&#39;") || text.contains("default-src 'none'"), "no policy");
