@@ -67,7 +67,7 @@
       const point = data.points[Number(document.getElementById("over-time").value)];
       const { kind, columns } = point.timeline;
       const value = (_, ns) => time(ns);
-      const dots = (label, index, size) => ({ label, stroke: color("--series-" + index), fill: color("--series-" + index), paths: () => null, points: { show: true, size }, value });
+      const dots = (label, index, size) => ({ label, stroke: color("--series-" + index), fill: color("--series-" + index), paths: () => null, points: { show: true, size, fill: color("--series-" + index) }, value });
       const series = kind == "samples"
         ? [dots("latency", 0, 4)]
         : [line("min", 4, { value, width: 1 }), line("p50", 0, { value }), line("p99", 2, { value }), line("max", 3, { value, width: 1 })];
@@ -134,6 +134,7 @@
     ctx.save();
     ctx.strokeStyle = ctx.fillStyle = color("--dim");
     ctx.font = 12 * devicePixelRatio + "px system-ui, sans-serif";
+    ctx.textAlign = "left";
     ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
     for (const floor of new Set(floors)) {
       if (floor == null || floor < plot.scales.y.min || floor > plot.scales.y.max) continue;
