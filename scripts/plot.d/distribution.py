@@ -28,6 +28,12 @@ def cdf_points(distribution, indices):
     return shown_ns(distribution.values_ns[indices]), distribution.up_to[indices] / distribution.n
 
 
+def cdf_curve(distribution, indices):
+    """The same from nothing on: up to the smallest latency there is no command."""
+    values_ns, shares = cdf_points(distribution, indices)
+    return numpy.concatenate([values_ns[:1], values_ns]), numpy.concatenate([[0], shares])
+
+
 def ccdf_points(distribution, indices):
     """Latency, and the share of commands that took at least so long: 1/n for the largest."""
     return shown_ns(distribution.values_ns[indices]), distribution.from_on[indices] / distribution.n
@@ -44,19 +50,22 @@ def span(all_series):
     return shown_ns(min(low for low, _ in ends)), shown_ns(max(high for _, high in ends))
 
 
-def draw_curves(axes, all_series, points, step):
+def draw_curves(axes, all_series, points, step, curve=None):
     for number, series in enumerate(all_series):
         distribution = series.distribution
-        drawn = style.line_style(number)
-        axes.plot(*points(distribution, curve_indices(distribution)), drawstyle=step, gid=f"series-{number}",
-                  marker=style.marker(number), markevery=[], **drawn)
-        # Apart from the line, whose points are thinned. In the legend both are one.
-        axes.plot(*points(distribution, marked(distribution)), linestyle="none", marker=style.marker(number),
-                  color=drawn["color"], markerfacecolor="white", markeredgewidth=1.1, gid=f"marks-{number}", zorder=3)
+        # The markers stand apart from the line, whose points are thinned. In the legend both are one.
+        axes.plot(*(curve or points)(distribution, curve_indices(distribution)), drawstyle=step, gid=f"series-{number}",
+                  markevery=[], **style.line_style(number), **style.marker_style(number))
+        draw_marks(axes, number, *points(distribution, marked(distribution)))
 
 
-def finish(figure, axes, all_series, upright):
-    frames.draw_floor(axes, all_series, upright)
+def draw_marks(axes, number, at, heights):
+    axes.plot(at, heights, gid=f"marks-{number}", zorder=3, **style.line_style(number) | {"linestyle": "none"},
+              **style.marker_style(number))
+
+
+def finish(figure, axes, all_series, upright, floor_row=0):
+    frames.draw_floor(axes, all_series, upright, floor_row)
     frames.series_legend(figure, axes, all_series)
     return figure
 
@@ -67,12 +76,12 @@ def cdf(all_series):
     axes.set_ylim(0, 1.03)
     axes.set_yticks(numpy.arange(0, 1.01, 0.25), [f"{percent} %" for percent in (0, 25, 50, 75, 100)])
     axes.set_ylabel("Commands that took at most so long (%)")
-    draw_curves(axes, all_series, cdf_points, "steps-post")
+    draw_curves(axes, all_series, cdf_points, "steps-post", cdf_curve)
     return finish(figure, axes, all_series, upright=True)
 
 
 def ccdf(all_series):
-    figure, (axes,) = frames.new(*frames.heading(all_series, "Tail"))
+    figure, (axes,) = frames.new(*frames.heading(all_series, "Tail distribution"))
     frames.latency_axis(axes.xaxis, axes, *span(all_series))
     frames.share_axis(axes.yaxis, axes, 1 / max(series.n for series in all_series), "Commands that took at least so long")
     draw_curves(axes, all_series, ccdf_points, "steps-pre")
@@ -96,26 +105,24 @@ def histogram(all_series):
     bottom = axes.get_ylim()[0]
     for number, series in enumerate(all_series):
         shares = bin_shares(series.distribution, edges)
-        drawn = style.line_style(number)
         if len(all_series) == 1:
             axes.stairs(shares, edges, baseline=bottom, fill=True, color=style.COLOURS[6], alpha=0.45, linewidth=0)
-        # Empty bins go down to the axis, where a logarithm of zero cannot be.
-        tops = numpy.concatenate([[bottom], numpy.maximum(shares, bottom), [bottom]])
+        # Where a bin is empty the line goes below the axis: a logarithm of zero cannot be.
+        below = bottom / 2
+        tops = numpy.concatenate([[below], numpy.where(shares > 0, shares, below), [below]])
         axes.plot(numpy.concatenate([edges, edges[-1:]]), tops, drawstyle="steps-pre", linewidth=1.1,
-                  gid=f"series-{number}", marker=style.marker(number), markevery=peak(shares), **drawn)
+                  gid=f"series-{number}", markevery=[], **style.line_style(number), **style.marker_style(number))
+        fullest = int(numpy.argmax(shares))
+        if len(all_series) > 1:
+            draw_marks(axes, number, [numpy.sqrt(edges[fullest] * edges[fullest + 1])], [shares[fullest]])
     if len(all_series) == 1:
         draw_quantiles(axes, all_series[0].distribution)
-    return finish(figure, axes, all_series, upright=True)
+    return finish(figure, axes, all_series, upright=True, floor_row=1 if len(all_series) == 1 else 0)
 
 
 def bin_shares(distribution, edges):
     counts, _ = numpy.histogram(shown_ns(distribution.values_ns), bins=edges, weights=distribution.counts)
     return counts / distribution.n
-
-
-def peak(shares):
-    """The marker of a histogram stands on its fullest bin."""
-    return [int(numpy.argmax(shares)) + 1]
 
 
 def draw_quantiles(axes, distribution):
@@ -130,6 +137,5 @@ def draw_quantiles(axes, distribution):
         axes.axvline(value_ns, color=style.GREY, linewidth=0.7, zorder=1)
         place = (numpy.log(value_ns) - low) / (high - low)
         if place - before > 0.055:
-            axes.text(value_ns, 1.005, text, transform=axes.get_xaxis_transform(), ha="center", va="bottom", size=7,
-                      color=style.GREY)
+            frames.above_axes(axes, value_ns, text)
             before = place

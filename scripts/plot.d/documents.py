@@ -7,6 +7,7 @@ import json
 import math
 
 from faults import Refused
+from units import printable
 
 KNOWN = ("lat-probe.result/1", "lat-probe.comparison/1")
 
@@ -39,7 +40,7 @@ class Place:
 
     def text(self):
         if self.value is None or isinstance(self.value, str):
-            return self.value
+            return self.value and printable(self.value)
         raise self.wrong("is no text")
 
     def number(self, least=0.0):

@@ -1,8 +1,8 @@
 """The frame of a figure: title, axes with ticks that people read, floor, legend."""
 
-import matplotlib
-from matplotlib import pyplot, ticker
 from pathlib import Path
+
+from matplotlib import pyplot, ticker
 
 import style
 from series import legend_texts, shared
@@ -136,7 +136,7 @@ def percentile_axis(axes, most_n):
     axes.set_xscale("log")
     axes.set_xlim(1, last * 1.12)
     percents = [0, 50, 90] + [100 - 10.0 ** (1 - nines) for nines in range(1, 16)]
-    ticks = [(100 / (100 - percent), percentile_text(round(percent, 14))) for percent in percents[:3] + percents[4:]]
+    ticks = [(100 / (100 - percent), percentile_text(round(percent, 14))) for percent in percents]
     ticks = [(place, text) for place, text in ticks if place <= last * 1.12]
     axes.set_xticks([place for place, _ in ticks], [text for _, text in ticks])
     axes.xaxis.set_minor_locator(ticker.NullLocator())
@@ -151,6 +151,10 @@ def size_axis(axes, sizes, text):
     axes.xaxis.set_minor_locator(ticker.NullLocator())
     room = (sizes[-1] / sizes[0]) ** 0.04
     axes.set_xlim(sizes[0] / room, sizes[-1] * room)
+
+
+def units_of(texts):
+    return ", ".join(dict.fromkeys(text.split()[-1] for text in texts))
 
 
 def rate_axis(axes, highest, unit):
@@ -180,7 +184,13 @@ class ScaledTicks(ticker.Locator):
         return [tick for tick in ticks if low <= tick <= high]
 
 
-def draw_floor(axes, all_series, upright):
+def above_axes(axes, place_ns, text, row=0, **options):
+    """A name of a vertical line, where no curve is."""
+    axes.annotate(text, (place_ns, 1), xycoords=axes.get_xaxis_transform(), xytext=(0, 2 + 9 * row), textcoords="offset points",
+                  ha="center", va="bottom", size=7, color=style.GREY, annotation_clip=False, **options)
+
+
+def draw_floor(axes, all_series, upright, row=0):
     """The floor as a thin line with its name, where the axis of latency reaches it."""
     between = floors(all_series)
     low, high = axes.get_xlim() if upright else axes.get_ylim()
@@ -191,13 +201,11 @@ def draw_floor(axes, all_series, upright):
         span(*between, color=style.PALE, alpha=0.4, linewidth=0, zorder=0.5)
     line(between[0], color=style.GREY, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1, gid="floor")
     text = floor_text(all_series).removesuffix(" (p50)")
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}
     if upright:
-        axes.text(between[0], 0.98, text, transform=axes.get_xaxis_transform(), rotation=90, ha="right", va="top", size=7,
-                  color=style.GREY, bbox=box, gid="floor-text")
+        above_axes(axes, between[0], text, row, gid="floor-text")
     else:
-        axes.text(0.99, between[0], text, transform=axes.get_yaxis_transform(), ha="right", va="bottom", size=7,
-                  color=style.GREY, bbox=box, gid="floor-text")
+        axes.annotate(text, (0.995, between[0]), xycoords=axes.get_yaxis_transform(), xytext=(0, 2),
+                      textcoords="offset points", ha="right", va="bottom", size=7, color=style.GREY, gid="floor-text")
 
 
 def legend(figure, handles, texts):
@@ -216,7 +224,3 @@ def series_legend(figure, axes, all_series):
 
 def close(figure):
     pyplot.close(figure)
-
-
-def version():
-    return matplotlib.__version__

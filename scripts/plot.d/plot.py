@@ -17,7 +17,7 @@ from timeline import has_timeline, timeline
 
 DISTRIBUTIONS = {
     "cdf": (distribution.cdf, "Cumulative distribution"),
-    "ccdf": (distribution.ccdf, "Tail"),
+    "ccdf": (distribution.ccdf, "Tail distribution"),
     "percentiles": (distribution.percentiles, "Latency by percentile"),
     "histogram": (distribution.histogram, "Histogram"),
 }
@@ -147,8 +147,9 @@ def draw_all(options):
 
 
 def main(words):
-    # As in a shell's pipe: who reads no more ends it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # The name of a file may be any bytes.
+    sys.stdout.reconfigure(errors="surrogateescape")
     try:
         draw_all(parse(words))
         sys.stdout.flush()

@@ -23,14 +23,17 @@ def shift(comparison):
         details.append("; ".join(verdict_text(side) for side in points[0].sides))
     height_inch = style.HEIGHT_INCH if len(points) == 1 else 1.3 + 2.1 * len(points)
     figure, panels = frames.new(title, details, panels=len(points), height_inch=height_inch)
-    handles = {}
+    sides, bands = {}, {}
     for axes, point, parts in zip(panels, points, all_parts):
-        handles |= draw(axes, point)
+        of_sides, of_bands = draw(axes, point)
+        sides |= of_sides
+        bands |= of_bands
         if len(points) > 1:
             own = ", ".join(text for name, text in parts.items() if text and name not in common) or f"point {point.number}"
             axes.set_title(frames.shortened(own, 90), size=8, loc="left")
     panels[-1].set_xlabel("Percentile of the latency (%)")
-    if handles:
+    if sides:
+        handles = sides | bands
         frames.legend(figure, list(handles.values()), list(handles))
     return figure
 
@@ -51,22 +54,23 @@ def signed(ns):
 
 
 def draw(axes, point):
+    """Draws a panel; gives the handles of its sides and of its bands, by what the legend says of them."""
     percentiles = sorted({each.percentile for side in point.sides for each in side.shifts})
     if not percentiles:
         axes.set(xlim=(0, 1), ylim=(-1, 1), xticks=[], yticks=[], ylabel="Shift (ns)")
         axes.text(0.5, 0, "no shifts", ha="center", va="center", size=14, color=style.GREY)
-        return {}
+        return {}, {}
     scale(axes, point)
     axes.axhline(0, color="black", linewidth=0.8, zorder=1)
-    handles = draw_bands(axes, point)
+    sides = {}
     axes.set_xticks(range(len(percentiles)), [percentile_text(percent) for percent in percentiles])
     axes.set_xlim(-0.6, len(percentiles) - 0.4)
     axes.grid(axis="x", visible=False)
     for number, side in enumerate(point.sides):
         # Beside each other, so that no interval covers another one.
         aside = (number - (len(point.sides) - 1) / 2) * min(0.16, 0.7 / len(point.sides))
-        handles |= draw_side(axes, side, number, [percentiles.index(each.percentile) + aside for each in side.shifts])
-    return handles
+        sides |= draw_side(axes, side, number, [percentiles.index(each.percentile) + aside for each in side.shifts])
+    return sides, draw_bands(axes, point)
 
 
 def draw_side(axes, side, number, places):

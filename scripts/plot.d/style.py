@@ -81,3 +81,8 @@ def line_style(index):
 
 def marker(index):
     return MARKERS[index % len(MARKERS)]
+
+
+def marker_style(index):
+    """Hollow, so that a marker hides no other one."""
+    return {"marker": marker(index), "markerfacecolor": "white", "markeredgewidth": 1.1}

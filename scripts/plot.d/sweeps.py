@@ -43,14 +43,14 @@ def depth(all_series):
 
 def sizes(all_series):
     return sweep(groups(all_series, "bs_bytes"), "bs_bytes", "Latency and throughput by block size", size_text,
-                 "Block size (B, KiB, MiB)", ("bytes_per_s", "Throughput (B/s)", "B/s"))
+                 "Block size ({units})", ("bytes_per_s", "Throughput (B/s)", "B/s"))
 
 
 def sweep(found, name, what, text, label, throughput):
     members = [series for group in found for series in group]
     values = sorted({getattr(series.facts, name) for series in members})
-    figure, (above, below) = frames.new(*frames.heading(members, what), panels=2, height_inch=5.2, sharex=True,
-                                        gridspec_kw={"height_ratios": (3, 2)})
+    figure, (above, below) = frames.new(*frames.heading(members, what), panels=2, height_inch=5.4, sharex=True,
+                                        gridspec_kw={"height_ratios": (5, 4)})
     latencies = [series.percentiles_ns[percent] for series in members for percent in ("50", "99")]
     latencies = [ns for ns in latencies if ns is not None] or [1.0]
     floor = frames.floors(members)
@@ -58,7 +58,7 @@ def sweep(found, name, what, text, label, throughput):
     low = min(latencies) if floor is None or floor[0] < min(latencies) / 100 else min(min(latencies), floor[0])
     frames.latency_axis(above.yaxis, above, low, max(latencies))
     handles, texts = [], []
-    for number, (group, named) in enumerate(zip(found, group_texts(found))):
+    for number, (group, named) in enumerate(zip(found, group_texts(found, name))):
         at = [getattr(series.facts, name) for series in group]
         for percent, dashed in (("50", False), ("99", True)):
             figures = [number_or_nan(series.percentiles_ns[percent]) for series in group]
@@ -72,23 +72,17 @@ def sweep(found, name, what, text, label, throughput):
     rates = [getattr(series, throughput[0]) or 0 for series in members]
     frames.rate_axis(below, max(rates), throughput[2])
     below.set_ylabel(throughput[1])
-    below.set_xlabel(label)
+    below.set_xlabel(label.format(units=frames.units_of(map(text, values))))
     figure.align_ylabels()
     frames.legend(figure, handles, texts)
     return figure
 
 
-def group_texts(found):
+def group_texts(found, name):
     """What tells a group from the others; nothing where it is alone."""
     if len(found) == 1:
         return [""]
-    return legend_texts([replace(group[0], facts=replace(group[0].facts, qd=None if varies(group, "qd") else group[0].facts.qd,
-                                                         bs_bytes=None if varies(group, "bs_bytes") else group[0].facts.bs_bytes))
-                         for group in found])
-
-
-def varies(group, name):
-    return len({getattr(series.facts, name) for series in group}) > 1
+    return legend_texts([replace(group[0], facts=replace(group[0].facts, **{name: None})) for group in found])
 
 
 def figure_style(number, dashed):

@@ -2,6 +2,7 @@
 The slowest commands carry the mark of what was counted around them."""
 
 import numpy
+from matplotlib.lines import Line2D
 
 import frames
 import style
@@ -26,10 +27,11 @@ CAUSES = {
     None: ("o", "#595959", "nothing counted that long"),
 }
 MACHINE_WORDS = (
-    ("interrupts", "interrupts"), ("voluntary_switches", "voluntary switches"),
-    ("involuntary_switches", "involuntary switches"), ("minor_faults", "minor faults"), ("major_faults", "major faults"),
-    ("smi_count", "SMIs"),
+    ("interrupts", "interrupt", "s"), ("voluntary_switches", "voluntary switch", "es"),
+    ("involuntary_switches", "involuntary switch", "es"), ("minor_faults", "minor fault", "s"),
+    ("major_faults", "major fault", "s"), ("smi_count", "SMI", "s"),
 )
+MACHINE_TIMES = (("run_queue_wait_ns", "of waiting for the CPU"), ("steal_ns", "stolen by the hypervisor"))
 
 
 def timeline(all_series):
@@ -56,10 +58,10 @@ def timeline(all_series):
 
 
 def machine_text(machine):
-    words = [f"{count_text(machine[name])} {word}" for name, word in MACHINE_WORDS if name in machine]
-    words.append(f"waited {time_text(machine['run_queue_wait_ns'], 3)} for the CPU" if "run_queue_wait_ns" in machine else None)
-    words.append(f"{time_text(machine['steal_ns'], 3)} stolen" if machine.get("steal_ns") else None)
-    return ", ".join(filter(None, words))
+    words = [f"{count_text(machine[name])} {word}{'' if machine[name] == 1 else plural}"
+             for name, word, plural in MACHINE_WORDS if machine.get(name)]
+    words += [f"{time_text(machine[name], 3)} {word}" for name, word in MACHINE_TIMES if machine.get(name)]
+    return ", ".join(words) or "no interrupt, no switch, no fault"
 
 
 def draw(axes, series):
@@ -78,7 +80,7 @@ def draw_points(axes, series):
                         color="#56B4E9", markeredgewidth=0, rasterized=series.n > MOST_VECTORS, gid="samples")
     bins = time_bins(series.starts_ns, series.latencies_ns, bins=min(100, max(1, series.n // 20)))
     median, = axes.plot(bins.at_ns, shown_ns(bins.median_ns), color="black", linewidth=0.9, gid="median")
-    return {"each command": points, "median": median}
+    return {"each command": seen(points), "median": median}
 
 
 def draw_bins(axes, series):
@@ -90,7 +92,12 @@ def draw_bins(axes, series):
                         markersize=2.6, color="#0072B2", markeredgewidth=0, rasterized=len(chosen) > MOST_VECTORS,
                         gid="outliers")
     median, = axes.plot(bins.at_ns, shown_ns(bins.median_ns), color="black", linewidth=0.9, gid="median")
-    return {f"smallest to largest of each of {len(bins.at_ns)} bins": band, "commands above p99.9": points, "median": median}
+    return {f"smallest to largest of each of {len(bins.at_ns)} bins": band, "commands above p99.9": seen(points), "median": median}
+
+
+def seen(points):
+    """A dot of a legend, large enough to be seen."""
+    return Line2D([], [], linestyle="none", marker=".", markersize=6, markeredgewidth=0, color=points.get_color())
 
 
 def draw_windows(axes, windows):

@@ -47,10 +47,14 @@ def percentile_text(percent):
     return f"{percent:.10g} %"
 
 
+def printable(text):
+    """A text without what no font shows: half of a surrogate pair, which JSON can hold, and control characters."""
+    return "".join(each if each.isprintable() else "?" for each in text.encode("utf-8", "replace").decode())
+
+
 def shortened(text, most):
-    """A text without what no font shows, and with its middle left out where it is too long."""
-    # Half of a surrogate pair, which JSON can hold, is no text; control characters are no XML.
-    shown = "".join(each if each.isprintable() else "?" for each in text.encode("utf-8", "replace").decode())
+    """A text on one line, with its middle left out where it is too long."""
+    shown = printable(text)
     if len(shown) <= most:
         return shown
     kept = max(most - 1, 2)
