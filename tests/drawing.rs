@@ -12,9 +12,7 @@ const NULL: &str = "--engine null --count 20000 --progress never";
 fn shell(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
-    for name in VARIABLES {
-        command.env_remove(name);
-    }
+    VARIABLES.iter().for_each(|name| _ = command.env_remove(name));
     command.envs([("TERM", "xterm"), ("LANG", "C.UTF-8")]).envs(variables.iter().copied());
     let output = match command.output() {
         Ok(output) => output,

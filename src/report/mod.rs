@@ -4,6 +4,8 @@ pub mod calibration;
 pub mod comparison;
 pub mod comparison_text;
 pub mod drawing;
+#[cfg(test)]
+mod example;
 pub mod export;
 pub mod fio;
 pub mod json;

@@ -321,7 +321,7 @@ fn write_end(text: &mut String, name: &str, end: &RdmaGranted) -> fmt::Result {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::example, *};
 
     #[test]
     fn a_table_has_a_column_for_each_figure_and_a_dash_for_what_is_undefined() {
@@ -331,5 +331,53 @@ mod tests {
         assert_eq!(lines.len(), 2, "{text}");
         assert!(lines[1].contains("10.00 µs") && lines[1].contains('–'), "{text}");
         assert_eq!(lines[0].chars().count(), lines[1].chars().count());
+    }
+
+    /// The report of the example, as it was before there were drawings.
+    const PLAIN: &str = "\
+psync, 4 KiB, depth 1, before
+1,000 commands, until the completion was seen, 50,000/s
+
+                min       p50       p90       p99     p99.9    p99.99       max      mean    stddev
+  latency   2000 ns  19.96 µs  34.36 µs  37.60 µs  37.93 µs         –  37.96 µs  19.98 µs  10.40 µs
+   submit   1000 ns   1499 ns   1899 ns   1989 ns   1998 ns         –   1999 ns   1500 ns  288.8 ns
+     wait   1000 ns  18.46 µs  32.47 µs  35.62 µs  35.93 µs         –  35.97 µs  18.48 µs  10.11 µs
+
+The bytes were not checked: the run ended before they could be.
+
+floor      31.00 ns p50: what this loop shows for no command at all (0.16 % of the p50 above)
+clock      tsc, 20.00 ns a read
+noise      0 gaps over 1 µs in 0.00 ns, largest 0.00 ns, 0.000 % of the time stolen
+host       CPU 1, unknown kernel
+";
+
+    #[test]
+    fn without_a_canvas_the_report_is_plain() {
+        assert_eq!(render(&example::result(), None), PLAIN);
+    }
+
+    #[test]
+    fn a_drawing_stands_behind_the_figures_and_changes_nothing_else() {
+        let canvas = Canvas { columns: 80, unicode: true, color: true };
+        let text = render(&example::result(), Some(&canvas));
+        let begin = text[..text.find("from  commands").unwrap()].rfind("\n\n").unwrap() + 1;
+        let end = begin + text[begin..].find("(log axis)\n").unwrap() + "(log axis)\n".len();
+        assert_eq!(format!("{}{}", &text[..begin], &text[end..]), PLAIN, "{text}");
+        assert!(text[..begin].ends_with(" 10.11 µs\n"), "{text}");
+    }
+
+    #[test]
+    fn many_points_have_no_drawings_and_that_is_said_where_there_could_be_some() {
+        let result = |points: usize| {
+            let mut result = example::result();
+            result.points = (0..points).flat_map(|_| example::result().points).collect();
+            result
+        };
+        let canvas = Canvas { columns: 80, unicode: true, color: false };
+        let drawn = |points| render(&result(points), Some(&canvas)).matches("(log axis)").count();
+        assert_eq!([1, 2, 3, 4].map(drawn), [1, 2, 3, 0]);
+        let said = "drawings   left out: there are more than 3 points\n";
+        assert_eq!(render(&result(4), Some(&canvas)).replace(said, ""), render(&result(4), None));
+        assert!(render(&result(4), Some(&canvas)).contains(said));
     }
 }

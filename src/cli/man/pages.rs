@@ -33,12 +33,18 @@ const UVERBS: (&str, &str) = (
 );
 const CM: (&str, &str) = ("/dev/infiniband/rdma_cm", "What --cm connects through; of the module rdma_ucm.");
 const DMA_LATENCY: (&str, &str) = ("/dev/cpu_dma_latency", "Held open by --quiet until the run ends, as root.");
+const DRAWING: &[(&str, &str)] = &[
+    ("COLUMNS", "Width of a drawing on a terminal; without it the terminal says it. Below 40 there is none."),
+    ("NO_COLOR", "If set and not empty, a drawing has no colours."),
+    ("TERM", "On dumb there is no drawing."),
+    ("LC_ALL, LC_CTYPE, LANG", "The first that is set says whether a drawing may have more than ASCII: UTF-8."),
+];
 const OTHERS: &[(&str, &str)] = &[("fio", "1"), ("taskset", "1")];
 
 static EXTRAS: [Extra; 14] = [
     Extra {
         subcommand: MEASURING,
-        environment: &[],
+        environment: DRAWING,
         files: &[
             UVERBS,
             CM,
@@ -160,6 +166,7 @@ static EXTRAS: [Extra; 14] = [
     },
     Extra {
         subcommand: "run",
+        environment: DRAWING,
         files: &[("/usr/share/doc/lat-probe/examples/probes", "Probe files and fio's job files, in Debian's package.")],
         examples: &[
             (
@@ -170,7 +177,6 @@ static EXTRAS: [Extra; 14] = [
         ],
         related: &["ab"],
         see_also: &[("fio", "1")],
-        ..NOTHING
     },
     Extra {
         subcommand: "fill",

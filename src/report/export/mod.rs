@@ -1,4 +1,4 @@
-//! Stored results in the formats of other tools. A format is one file and one arm in [`Export::text`] or [`Export::rows`].
+//! Stored results in the formats of other tools. A format is one file and one arm in [`Export::text`] or [`Export::write`].
 //!
 //! What was not measured is left out, and so is an undefined figure: none becomes 0.
 

@@ -15,8 +15,6 @@ pub(super) mod latency;
 pub(super) mod number;
 
 #[cfg(test)]
-mod example;
-#[cfg(test)]
 mod tests;
 
 use std::fmt::{self, Write};

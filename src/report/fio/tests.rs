@@ -1,6 +1,6 @@
 //! Whole reports.
 
-use super::{example, *};
+use super::{super::example, *};
 use crate::{
     engine::{Rw, Verb},
     report::Warning,
