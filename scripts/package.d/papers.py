@@ -97,7 +97,8 @@ def changelog(package, maintainer):
     date = email.utils.formatdate(int(os.environ["SOURCE_DATE_EPOCH"]))
     return f"""{package['name']} ({package['version']}-{REVISION}) unstable; urgency=medium
 
-  * Built from the sources of {package['name']} {package['version']}; changelog.gz says what changed in them.
+  * Built from the sources of {package['name']} {package['version']};
+    changelog.gz says what changed in them.
 
  -- {maintainer}  {date}
 """
