@@ -146,7 +146,8 @@ class Contents(unittest.TestCase):
             self.assertIn(mode, ("drwxr-xr-x", "-rwxr-xr-x" if name == "./usr/bin/lat-probe" else "-rw-r--r--"), line)
         control = run(["dpkg-deb", "--ctrl-tarfile", PACKAGE], text=False).stdout
         names = subprocess.run(["tar", "t"], input=control, capture_output=True, check=True).stdout.decode().split()
-        self.assertEqual({name.removeprefix("./") for name in names} - {""}, {"control", "md5sums"})
+        # Not every version of cargo-deb writes checksums; scripts would be further names.
+        self.assertEqual({name.removeprefix("./") for name in names} - {"", "md5sums"}, {"control"})
 
     def test_libraries_of_rdma_are_recommended_and_only_libc_is_needed(self):
         needed = {word.split()[0] for word in field("Depends").split(", ")}
