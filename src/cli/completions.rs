@@ -12,7 +12,10 @@ use crate::{peer::Cidr, report::comparison::Figure, run::MinEffect};
 pub(super) fn script(shell: Shell) -> String {
     let mut script = Vec::new();
     generate(shell, &mut without_files_for_numbers(Cli::command()), "lat-probe", &mut script);
-    String::from_utf8_lossy(&script).into_owned()
+    let script = String::from_utf8_lossy(&script).into_owned();
+    // clap_complete 4.6 takes the hyphen in the program's name for a step to a subcommand in one of the two places where it
+    // writes bash's states, so that none of them would be found.
+    script.replace("lat__subcmd__probe", "lat__probe")
 }
 
 /// Some shells offer file names wherever they know nothing better; where a number or a time belongs that misleads.
@@ -51,6 +54,13 @@ mod tests {
                 assert!(script.contains(word), "{shell}: {word}");
             }
         }
+    }
+
+    #[test]
+    fn states_of_bash_have_one_name() {
+        let script = script(Shell::Bash);
+        let state = "lat__probe__subcmd__calibrate";
+        assert!(script.contains(&format!("cmd=\"{state}\"")) && script.contains(&format!(" {state})")), "{script}");
     }
 
     #[test]
