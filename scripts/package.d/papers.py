@@ -11,12 +11,14 @@ import email.utils
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OVERRIDES = Path(__file__).resolve().parent / "overrides"
+UPLOT = ROOT / "src/report/page/uplot"
 LICENCE_NAMES = ("license", "licence", "copying", "notice", "unlicense")
 REVISION = 1  # cargo-deb's default.
 
@@ -55,9 +57,10 @@ def licence_files(package):
 
 def third_party(graph):
     packages = linked(graph)
-    texts = {}
+    version = re.search(r"\(v([0-9.]+)\)", (UPLOT / "uPlot.iife.min.js").read_text(encoding="utf-8")).group(1)
+    texts = {(UPLOT / "LICENSE").read_text(encoding="utf-8").strip(): [f"uPlot {version}"]}
     lines = ["What is linked into lat-probe beside its own code. The Rust standard library is MIT or Apache-2.0 as well,",
-             "by the Rust project.", ""]
+             "by the Rust project.", "", f"uPlot {version}: MIT (in the pages of `lat-probe report`)"]
     for package in packages:
         name = f"{package['name']} {package['version']}"
         files = licence_files(package)
