@@ -131,6 +131,26 @@ class Report(unittest.TestCase):
         self.find("[data-zoom=in]", figure).click()
         self.assertNotEqual(self.shown(figure), whole)
 
+    def test_a_zoomed_histogram_has_the_buckets_of_the_result(self):
+        for box in self.driver.find_elements(By.CSS_SELECTOR, "[name=point]")[:-1]:
+            box.click()
+        point = json.loads((self.folder / "bare.json").read_text())["points"][0]
+        lower_ns, _, count = point["histogram"]["buckets"][0]
+        figure = self.find("[data-chart=histogram]")
+        whole = self.shown(figure)
+        self.assertIn(f"Shown: {lower_ns} ns to ", whole)
+        self.find("[data-zoom=body]", figure).click()
+        self.assertIn(f"Shown: {lower_ns} ns to ", self.shown(figure))
+        over = self.find(".u-over", figure)
+        for log in (True, False):
+            webdriver.ActionChains(self.driver).move_to_element_with_offset(over, 1 - over.size["width"] // 2, 0).perform()
+            at, commands = [cell.text for cell in figure.find_elements(By.CSS_SELECTOR, ".u-value")]
+            self.assertEqual((at, commands), (f"{lower_ns} ns", f"{count:,}"), log)
+            self.find("[data-switch=log]", figure).click()
+            self.assertEqual(self.shown(figure), whole)
+            self.find("[data-zoom=body]", figure).click()
+            over = self.find(".u-over", figure)
+
     def test_tabs_go_by_keys(self):
         self.show("summary")
         self.find("#tab-summary").send_keys(Keys.ARROW_RIGHT)

@@ -8,17 +8,14 @@ use super::{
 };
 use crate::{report::stored::StoredPoint, stats::Bucket};
 
-/// Classes of a histogram that a chart shows at most, about: more of them are narrower than a line.
-const CLASSES: f64 = 120.0;
-
 /// Places of the percentile curve for each tenfold of 1/(1−q).
 const CURVE_PLACES: f64 = 40.0;
 
-/// All points of a result.
-pub(super) fn points(shown: &Shown) -> Vec<Value> {
+/// All points of a result, each of whose distributions has about `most` rows at most.
+pub(super) fn points(shown: &Shown, most: usize) -> Vec<Value> {
     let floor = shown.stored.instrument.floor_ns.percentiles.p50;
-    let points = shown.stored.points.iter().zip(&shown.timelines);
-    points
+    shown
+        .points()
         .map(|(point, timeline)| {
             let buckets = &point.histogram.buckets;
             json!({
@@ -26,7 +23,7 @@ pub(super) fn points(shown: &Shown) -> Vec<Value> {
                 "n": point.latency_ns.n,
                 "floor_ns": floor.map(tenths),
                 "curve": curve(buckets, point.latency_ns.max),
-                "histogram": histogram(buckets),
+                "histogram": histogram(buckets, most),
                 "timeline": over_time(timeline, point),
                 "slowest": columns(point.outliers.iter().map(|outlier| [outlier.at_ns, outlier.latency_ns].map(tenths).map(Some))),
             })
@@ -68,28 +65,27 @@ fn curve(buckets: &[Bucket], max_ns: Option<f64>) -> Value {
     columns(rows)
 }
 
-/// Classes of equal length on a logarithmic axis, in whole nanoseconds: lower bound, count. The last row ends the last class.
-fn histogram(buckets: &[Bucket]) -> Value {
-    let (Some(first), Some(last)) = (buckets.first(), buckets.last()) else { return json!([[], []]) };
-    // Latencies of 0 have no place there; they are in the first class, which begins at 1 ns.
-    let lowest = first.lower_ns.max(1);
-    let factor = (last.upper_ns as f64 / lowest as f64).powf(1.0 / CLASSES).max(1.03);
-    let mut rows: Vec<[Option<f64>; 2]> = Vec::new();
-    let (mut lower, mut upper, mut count) = (lowest, end_of(lowest, factor), 0);
+/// Lower bound and count of each bucket, in whole nanoseconds; the last row ends the last one. Where there are too many of them
+/// those within `factor` are put together. The page makes classes of them, narrower ones if it is zoomed.
+fn histogram(buckets: &[Bucket], most: usize) -> Value {
+    let (Some(first), Some(last)) = (buckets.first(), buckets.last()) else {
+        return json!({ "lower_ns": [], "count": [], "factor": 1.0 });
+    };
+    let factor = if buckets.len() > most {
+        (last.upper_ns as f64 / first.lower_ns.max(1) as f64).powf(1.0 / most as f64)
+    } else {
+        1.0
+    };
+    let mut rows: Vec<(u64, u64)> = Vec::new();
     for bucket in buckets {
-        while bucket.lower_ns >= upper {
-            rows.push([Some(lower as f64), Some(count as f64)]);
-            (lower, upper, count) = (upper, end_of(upper, factor), 0);
+        match rows.last_mut() {
+            Some((lower, count)) if bucket.upper_ns as f64 <= *lower as f64 * factor => *count += bucket.count,
+            _ => rows.push((bucket.lower_ns, bucket.count)),
         }
-        count += bucket.count;
     }
-    rows.push([Some(lower as f64), Some(count as f64)]);
-    rows.push([Some(upper as f64), Some(0.0)]);
-    columns(rows)
-}
-
-fn end_of(lower: u64, factor: f64) -> u64 {
-    ((lower as f64 * factor).round() as u64).max(lower + 1)
+    rows.push((last.upper_ns, 0));
+    let (lowers, counts): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+    json!({ "lower_ns": lowers, "count": counts, "factor": factor })
 }
 
 /// Columns: start, and then either the latency, or min, p50, p99, max. `kind` says which, in words.
@@ -130,19 +126,23 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn column(value: &Value, index: usize) -> Vec<f64> {
+    fn column(value: &Value, index: impl serde_json::value::Index) -> Vec<f64> {
         serde_json::from_value(value[index].clone()).unwrap()
     }
 
     proptest! {
         #[test]
-        fn charts_lose_no_command_and_end_at_the_largest(values in proptest::collection::vec(0_u64..1 << 40, 1..500)) {
+        fn charts_lose_no_command_and_end_at_the_largest(
+            values in proptest::collection::vec(0_u64..1 << 40, 1..500),
+            most in 1_usize..600,
+        ) {
             let buckets = crate::stats::histogram(&values, 1.0).buckets;
             let largest = *values.iter().max().unwrap() as f64;
-            let classes = histogram(&buckets);
-            prop_assert_eq!(column(&classes, 1).iter().sum::<f64>(), values.len() as f64);
-            prop_assert!(column(&classes, 0).is_sorted_by(|a, b| a < b));
-            prop_assert!(*column(&classes, 0).last().unwrap() > largest);
+            let rows = histogram(&buckets, most);
+            prop_assert!(column(&rows, "count").len() <= 2 * most + 2);
+            prop_assert_eq!(column(&rows, "count").iter().sum::<f64>(), values.len() as f64);
+            prop_assert!(column(&rows, "lower_ns").is_sorted_by(|a, b| a < b));
+            prop_assert!(*column(&rows, "lower_ns").last().unwrap() > largest);
             let curve = curve(&buckets, Some(largest));
             prop_assert!(column(&curve, 0).is_sorted_by(|a, b| a < b), "{curve}");
             prop_assert!(column(&curve, 1).is_sorted());

@@ -16,7 +16,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::stored::Stored;
+use super::stored::{Stored, StoredPoint};
 
 pub use comparison::StoredComparison;
 pub use timeline::Timeline;
@@ -27,10 +27,11 @@ const UPLOT_LICENSE: &str = include_str!("uplot/LICENSE");
 const SCRIPT: &str = include_str!("page.js");
 const STYLE: &str = include_str!("page.css");
 
-/// Places on all timelines together. A page of them stays below 5 MB, and a screen has fewer.
+/// Places on all timelines together, and about as many rows of all distributions. A page of them stays below 5 MB, and a screen
+/// has fewer.
 const PLACES: usize = 60_000;
 
-/// Charts of one point begin at this many places on its timeline and end at that many.
+/// A point has between so many places on its timeline, or rows of its distribution, and so many.
 const PLACES_OF_POINT: std::ops::RangeInclusive<usize> = 50..=10_000;
 
 /// A result, with what the page shows of it beside its figures.
@@ -44,6 +45,12 @@ pub struct Shown {
     pub stored: Stored,
     /// The timeline of each point.
     pub timelines: Vec<Timeline>,
+}
+
+impl Shown {
+    fn points(&self) -> impl Iterator<Item = (&StoredPoint, &Timeline)> {
+        self.stored.points.iter().zip(&self.timelines)
+    }
 }
 
 /// A comparison, with its file.
@@ -66,7 +73,7 @@ pub struct Page {
     pub notes: Vec<String>,
 }
 
-/// How many places on its timeline each of `points` may have.
+/// How many places on its timeline, and rows of its distribution, each of `points` may have.
 pub fn places(points: usize) -> usize {
     (PLACES / points.max(1)).clamp(*PLACES_OF_POINT.start(), *PLACES_OF_POINT.end())
 }
@@ -74,8 +81,9 @@ pub fn places(points: usize) -> usize {
 impl Page {
     /// The page as HTML.
     pub fn render(&self) -> String {
+        let most = places(self.points().count());
         let data = json!({
-            "points": self.results.iter().flat_map(charts::points).collect::<Vec<_>>(),
+            "points": self.results.iter().flat_map(|shown| charts::points(shown, most)).collect::<Vec<_>>(),
             "comparisons": self.comparisons.iter().flat_map(comparison::charts).collect::<Vec<_>>(),
         });
         let style = format!("{UPLOT_STYLE}\n{STYLE}");
@@ -99,6 +107,12 @@ impl Page {
             }
         };
         page.into_string()
+    }
+
+    /// All points, each with its result.
+    fn points(&self) -> impl Iterator<Item = (&Shown, &StoredPoint, &Timeline)> {
+        let of = |shown| Shown::points(shown).map(move |(point, timeline)| (shown, point, timeline));
+        self.results.iter().flat_map(of)
     }
 
     fn title(&self) -> String {

@@ -8,31 +8,94 @@
   const SERIES = 6;
 
   const color = (name) => getComputedStyle(root).getPropertyValue(name).trim();
-  const trimmed = (number) => String(Number(number.toPrecision(4)));
-  function time(ns) {
+  function time(ns, digits = 4) {
     if (ns == null) return "–";
     const size = Math.abs(ns);
-    if (size < 1e3) return trimmed(ns) + " ns";
-    if (size < 1e6) return trimmed(ns / 1e3) + " µs";
-    if (size < 1e9) return trimmed(ns / 1e6) + " ms";
-    return trimmed(ns / 1e9) + " s";
+    const [unit, name] = size < 1e3 ? [1, "ns"] : size < 1e6 ? [1e3, "µs"] : size < 1e9 ? [1e6, "ms"] : [1e9, "s"];
+    return `${Number((ns / unit).toPrecision(digits))} ${name}`;
   }
   const percentile = (x) => x == null ? "–" : trimmed6(100 - 100 / x) + " %";
   const trimmed6 = (number) => String(Number(number.toFixed(6)));
-  const count = (n) => n == null ? "–" : String(n);
+  const count = (n) => n == null ? "–" : n.toLocaleString("en-US");
 
   function axis(more) {
     return { stroke: color("--fore"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") }, ...more };
   }
-  const timeAxis = (label, more) => axis({ label, values: (_, splits) => splits.map((ns) => ns == null ? "" : time(ns)), size: 80, ...more });
+  const timeAxis = (label, more) => axis({ label, values: (_, splits) => splits.map((ns) => ns == null ? "" : time(ns, 6)), size: 80, ...more });
 
   function line(label, index, more) {
     const at = index % SERIES;
     return { label, stroke: color("--series-" + at), dash: dashes[at], width: 2, spanGaps: true, points: { show: false }, ...more };
   }
 
-  // A logarithmic axis has no place for 0: a histogram's empty classes are left out there.
-  const positive = (values) => values.map((value) => value > 0 ? value : null);
+  // Only what is shown of an axis of latencies or percentiles: no rounding up to the next tenfold.
+  const tight = { time: false, distr: 3, range: (_, low, high) => [low, high] };
+  // Marks on a logarithmic axis, also where it shows less than a tenfold; then where words stand at them.
+  function marks(_, _axis, low, high) {
+    if (high / low >= 10) {
+      const all = [];
+      for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10) {
+        for (let times = 1; times < 10; times++) all.push(times * power);
+      }
+      return all.filter((at) => at >= low && at <= high);
+    }
+    const rough = (high - low) / 6, power = 10 ** Math.floor(Math.log10(rough));
+    const step = power * [1, 2, 5, 10].find((times) => times * power >= rough);
+    const first = Math.ceil(low / step);
+    return Array.from({ length: Math.max(0, Math.floor(high / step) - first + 1) }, (_, index) => (first + index) * step);
+  }
+  function named(_, places) {
+    const tenfolds = places.at(-1) / places[0];
+    const leading = (at) => Math.round(at / 10 ** Math.floor(Math.log10(at) + 1e-9));
+    return places.map((at) => tenfolds < 10 || leading(at) == 1 || (tenfolds < 1000 && [2, 5].includes(leading(at))) ? at : null);
+  }
+  const stepped = uPlot.paths.stepped({ align: 1 });
+
+  const CLASSES = 120; // Those of a histogram that one sees at most, about.
+  const shownOf = new Map(); // The ends of what each histogram shows, once it is zoomed.
+  const rowsOf = (index) => data.points[index].histogram;
+
+  function boundsOf(points) {
+    const lowers = points.map((index) => rowsOf(index).lower_ns).filter((of) => of.length);
+    return lowers.length ? [Math.max(1, Math.min(...lowers.map((of) => of[0]))), Math.max(...lowers.map((of) => of.at(-1)))] : null;
+  }
+
+  // The buckets of a result are so wide: 1024 of them in each power of two, and never less than 1 ns.
+  const bucket = (ns) => Math.max(1, 2 ** (Math.floor(Math.log2(ns)) - 10));
+  const down = (ns) => ns - ns % bucket(ns);
+
+  // The same classes for all points, each of whole buckets and all about equally long on a logarithmic axis; then each point's
+  // counts. Outside of what is shown nothing is drawn, but the ends of the whole stay ends.
+  function classesOf(points, whole, [low, high]) {
+    const from = Math.max(whole[0], down(Math.floor(low))), to = Math.min(whole[1], Math.ceil(high));
+    const factor = Math.max((to / from) ** (1 / CLASSES), ...points.map((index) => rowsOf(index).factor ** 2));
+    const bounds = [from];
+    while (bounds.at(-1) < to) {
+      const last = bounds.at(-1), width = bucket(last);
+      bounds.push(Math.min(to, down(last + width * Math.max(1, Math.round(last * (factor - 1) / width)))));
+    }
+    const counts = points.map((index) => {
+      const { lower_ns, count } = rowsOf(index), of = new Array(bounds.length).fill(0);
+      for (let row = 0, at = 0; row + 1 < lower_ns.length; row++) {
+        const lower = Math.max(1, lower_ns[row]); // Latencies of 0 have no place there.
+        if (lower < from || lower >= to) continue;
+        while (bounds[at + 1] <= lower) at++;
+        of[at] += count[row];
+      }
+      return of;
+    });
+    const before = from > whole[0] ? [whole[0]] : [], after = to < whole[1] ? [whole[1]] : [];
+    const around = (of) => [...before.map(() => null), ...of, ...after.map(() => null)];
+    return [[...before, ...bounds, ...after], ...counts.map(around)];
+  }
+
+  // Where a point has had this part of its commands.
+  function quantile(index, part) {
+    const { lower_ns, count } = rowsOf(index), wanted = part * data.points[index].n;
+    let below = 0, row = 0;
+    while (row + 1 < count.length && (below += count[row]) < wanted) row++;
+    return lower_ns[Math.min(row + 1, lower_ns.length - 1)];
+  }
   const switched = (figure, name) => figure.querySelector(`[data-switch="${name}"]`).checked;
 
   const chosen = () => all("[name=point]:checked").map((box) => Number(box.value));
@@ -43,24 +106,23 @@
       const points = chosen();
       return {
         data: points.length ? uPlot.join(points.map((index) => data.points[index].curve)) : [[]],
-        series: points.map((index) => line(data.points[index].name, index, { value: (_, ns) => time(ns) })),
-        scales: { x: { time: false, distr: 3 }, y: { distr: switched(figure, "log") ? 3 : 1 } },
+        series: points.map((index) => line(data.points[index].name, index, { paths: stepped, value: (_, ns) => time(ns) })),
+        scales: { x: tight, y: { distr: switched(figure, "log") ? 3 : 1 } },
         axes: [axis({ label: "percentile", values: (_, splits) => splits.map((x) => x == null ? "" : percentile(x)) }), timeAxis("latency")],
         place: percentile, floor: points.map((index) => data.points[index].floor_ns),
       };
     },
     histogram(figure) {
-      const points = chosen(), log = switched(figure, "log");
-      const of = (index) => {
-        const [lower, number] = data.points[index].histogram;
-        return [lower, log ? positive(number) : number];
-      };
+      const points = chosen(), log = switched(figure, "log"), whole = boundsOf(points);
+      // A logarithmic axis has no place for 0, so it begins above a half, which is drawn for it.
+      const drawn = (n) => n === 0 && log ? 0.5 : n;
+      const classes = whole ? classesOf(points, whole, shownOf.get(figure) ?? whole) : [[]];
       return {
-        data: points.length ? uPlot.join(points.map(of)) : [[]],
-        series: points.map((index) => line(data.points[index].name, index, { paths: uPlot.paths.stepped({ align: 1 }), value: (_, n) => count(n) })),
-        scales: { x: { time: false, distr: 3 }, y: { distr: log ? 3 : 1 } },
-        axes: [timeAxis("latency", { size: 50 }), axis({ label: "commands in the class", size: 80 })],
-        place: time,
+        data: [classes[0], ...classes.slice(1).map((counts) => counts.map(drawn))],
+        series: points.map((index) => line(data.points[index].name, index, { paths: stepped, spanGaps: false, value: (_, n) => count(n == 0.5 ? 0 : n) })),
+        scales: { x: tight, y: log ? { distr: 3, range: (_, low, high) => [0.7, 1.5 * Math.max(1, high)] } : { range: (_, low, high) => [0, 1.05 * Math.max(1, high)] } },
+        axes: [timeAxis("latency", { size: 50, splits: marks, filter: named }), axis({ label: "commands in the class", size: 80, values: (_, splits) => splits.map((n) => n == null || n % 1 ? "" : count(n)) })],
+        place: time, renew: () => kinds.histogram(figure).data,
       };
     },
     timeline(figure) {
@@ -147,9 +209,22 @@
 
   const plots = new Map();
 
+  // What a zoom shows of a histogram gets classes of its own.
+  function renew(figure, plot, kind) {
+    const { min, max } = plot.scales.x, [low, high] = shownOf.get(figure) ?? [];
+    if (min == low && max == high) return;
+    shownOf.set(figure, [min, max]);
+    queueMicrotask(() => {
+      if (plots.get(figure) != plot) return;
+      plot.setData(kind.renew(), false);
+      plot.setScale("x", { min, max });
+    });
+  }
+
   function draw(figure) {
     plots.get(figure)?.destroy();
     plots.delete(figure);
+    shownOf.delete(figure);
     const host = figure.querySelector(".plot");
     if (!host.clientWidth) return; // In a tab that is not shown: drawn when it is.
     const kind = kinds[figure.dataset.chart](figure);
@@ -161,12 +236,13 @@
     const output = figure.querySelector("output");
     const plot = new uPlot({
       width: host.clientWidth, height: 380,
-      scales: kind.scales, axes: kind.axes,
+      scales: kind.scales, axes: kind.axes, padding: [null, 30, null, null],
       series: [{ label: "at", value: (_, x) => x == null ? "–" : kind.place(x) }, ...kind.series],
       hooks: {
         setScale: [(plot, scale) => {
           if (scale == "x" && plot.scales.x.min != null && figure.dataset.chart != "shift") {
             output.textContent = `Shown: ${kind.place(plot.scales.x.min)} to ${kind.place(plot.scales.x.max)}`;
+            if (kind.renew) renew(figure, plot, kind);
           }
         }],
         draw: [(plot) => {
@@ -193,7 +269,11 @@
     const plot = plots.get(figure);
     if (plot) plot.setScale("x", { min: plot.data[0][0], max: plot.data[0][plot.data[0].length - 1] });
   }
-  const actions = { in: (figure) => move(figure, 0.25, -0.25), out: (figure) => move(figure, -0.5, 0.5), reset };
+  function body(figure) {
+    const plot = plots.get(figure), points = chosen();
+    if (plot) plot.setScale("x", { min: plot.data[0][0], max: Math.max(...points.map((index) => quantile(index, 0.99))) });
+  }
+  const actions = { body, in: (figure) => move(figure, 0.25, -0.25), out: (figure) => move(figure, -0.5, 0.5), reset };
   const keys = {
     ArrowLeft: (figure) => move(figure, -0.2, -0.2), ArrowRight: (figure) => move(figure, 0.2, 0.2),
     "+": actions.in, "=": actions.in, "-": actions.out, 0: reset,

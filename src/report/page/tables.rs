@@ -51,8 +51,6 @@ pub(super) fn point_name(shown: &Shown, point: &StoredPoint) -> String {
 
 /// Figures of all points, their distributions, and doubts.
 pub(super) fn summary(page: &Page) -> Markup {
-    let points: Vec<_> =
-        page.results.iter().flat_map(|shown| shown.stored.points.iter().map(move |point| (shown, point))).collect();
     html! {
         (warnings(page))
         div.wide {
@@ -64,14 +62,14 @@ pub(super) fn summary(page: &Page) -> Markup {
                     th.number scope="col" { "floor p50" } th.number scope="col" { "1/s" }
                 } }
                 tbody {
-                    @for (index, (shown, point)) in points.iter().enumerate() {
+                    @for (index, (shown, point, _)) in page.points().enumerate() {
                         (row(index, shown, point))
                     }
                 }
             }
         }
         (chart("curve", "Latency by percentile", &[("log", "Logarithmic latency", true)]))
-        (chart("histogram", "Histogram: commands by latency", &[("log", "Logarithmic number", false)]))
+        (chart("histogram", "Histogram: commands by latency", &[("log", "Logarithmic number", true)]))
     }
 }
 
@@ -158,6 +156,7 @@ pub(super) fn chart(id: &str, title: &str, switches: &[(&str, &str, bool)]) -> M
                 }
                 button type="button" data-zoom="in" { "Zoom in" }
                 button type="button" data-zoom="out" { "Zoom out" }
+                @if id == "histogram" { button type="button" data-zoom="body" { "Up to p99" } }
                 button type="button" data-zoom="reset" { "All" }
                 output aria-live="polite" {}
             }
@@ -168,22 +167,17 @@ pub(super) fn chart(id: &str, title: &str, switches: &[(&str, &str, bool)]) -> M
 
 /// A point over its time, and its slowest commands.
 pub(super) fn timeline(page: &Page) -> Markup {
-    let all: usize = page.results.iter().map(|shown| shown.stored.points.len()).sum();
-    let points = || {
-        page.results
-            .iter()
-            .flat_map(|shown| shown.stored.points.iter().zip(&shown.timelines).map(move |it| (shown, it)))
-    };
+    let all = page.points().count();
     html! {
         p.controls hidden {
             label { "Point " select #over-time {
-                @for (index, (shown, (point, _))) in points().enumerate() {
+                @for (index, (shown, point, _)) in page.points().enumerate() {
                     option value=(index) { (point_name(shown, point)) }
                 }
             } }
         }
         (chart("timeline", "Latency over time", &[("log", "Logarithmic latency", true)]))
-        @for (index, (shown, (point, timeline))) in points().enumerate() {
+        @for (index, (shown, point, timeline)) in page.points().enumerate() {
             div.of-point data-point=(index) {
                 h3 { (point_name(shown, point)) }
                 p { "Shown are " (charts::basis(timeline, all)) "." }
@@ -194,7 +188,7 @@ pub(super) fn timeline(page: &Page) -> Markup {
 }
 
 fn slowest(point: &StoredPoint) -> Markup {
-    html! {
+    html! { div.wide {
         table {
             caption { "The slowest commands, and what may have caused them" }
             thead { tr { th.number scope="col" { "began at" } th.number scope="col" { "took" } th scope="col" { "cause" } } }
@@ -208,7 +202,7 @@ fn slowest(point: &StoredPoint) -> Markup {
                 }
             }
         }
-    }
+    } }
 }
 
 /// What the figures rest on: the instrument, the machine, and what was granted.
@@ -266,6 +260,17 @@ fn flatten(key: String, value: &Value, rows: &mut Vec<(String, String)>) {
         Value::Null => {}
         Value::Object(map) => map.iter().for_each(|(name, value)| flatten(inner(name), value, rows)),
         Value::String(text) => rows.push((key, text.clone())),
+        Value::Number(number) if number.is_f64() => {
+            rows.push((key, number.as_f64().map_or_else(String::new, six_digits)))
+        }
         other => rows.push((key, other.to_string())),
     }
+}
+
+/// A fraction to six digits: more of them are no facts.
+fn six_digits(number: f64) -> String {
+    let exponent = if number == 0.0 { 0.0 } else { number.abs().log10().floor() };
+    let places = (5.0 - exponent).clamp(0.0, 15.0) as usize;
+    let text = format!("{number:.places$}");
+    if places == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').into() }
 }
