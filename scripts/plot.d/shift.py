@@ -112,10 +112,13 @@ def scale(axes, point):
     reach, middle = max(map(abs, ends)), sorted(abs(each.shift_ns) for each in shifts)[len(shifts) // 2]
     factor, unit = time_unit(reach or 1)
     if reach > MOST_LINEAR * max(middle, 1.0):
-        linear = 10.0 ** len(str(int(max(middle, 1.0))))
+        power = 10.0 ** (len(str(int(max(middle, 1.0)))) - 1)
+        linear = next(times * power for times in (2, 5, 10) if times * power >= middle)
         axes.set_yscale("symlog", linthresh=linear, linscale=0.8)
         low, high = min(0, *ends), max(0, *ends)
         axes.set_ylim(1.6 * low - 0.15 * linear, 1.6 * high + 0.15 * linear)
+        tenfolds = [power * 10.0 ** more for more in range(1, 16) if linear < power * 10.0 ** more <= 1.6 * reach]
+        axes.yaxis.set_major_locator(ticker.FixedLocator([sign * ns for ns in (linear, *tenfolds) for sign in (-1, 1)] + [0]))
         axes.yaxis.set_minor_locator(ticker.NullLocator())
         axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda ns, _: signed(ns)))
         axes.set_ylabel(f"Shift (ns to {unit}, logarithmic\nbeyond ±{time_text(linear)})")
