@@ -1,6 +1,8 @@
 //! The command line as a user meets it, on a machine without RDMA: exit codes, what goes to which stream, what stays of a
 //! result when something goes wrong. What needs a device is tested in the lab.
 
+mod full_disk;
+
 use std::{
     ffi::{OsStr, OsString},
     fs,
@@ -141,25 +143,8 @@ fn an_output_that_cannot_be_written_is_found_out_before_measuring() {
 
 #[test]
 fn a_full_disk_is_found_out_before_measuring_and_the_old_file_is_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let script = r#"mount -t tmpfs -o size=64k none "$1" || exit 99
-        echo old > "$1/result.json"
-        dd if=/dev/zero of="$1/fill" bs=4k 2> /dev/null
-        "$2" --engine spin --duration 1h --output "$1/result.json"
-        code=$?
-        cat "$1/result.json"; ls -A "$1"
-        exit $code"#;
-    // A mount namespace of its own: the small disk is gone with the process, whatever happens. Root can have it, and
-    // others where user namespaces are allowed.
-    let attempt = |namespace: &str| {
-        let mut command = Command::new("unshare");
-        command.args([namespace, "sh", "-c", script, "sh"]).args([folder.path(), Path::new(BINARY)]);
-        let output = command.stdin(Stdio::null()).output().ok()?;
-        (output.status.code() != Some(99) && !stderr(&output).starts_with("unshare:")).then_some(output)
-    };
-    let Some(output) = attempt("-m").or_else(|| attempt("-rm")) else {
-        return eprintln!("skipped: no small disk can be mounted here");
-    };
+    let arguments = ["--engine", "spin", "--duration", "1h", "--output", "result.json"];
+    let Some(output) = full_disk::run(Path::new(BINARY), "result.json", &arguments) else { return };
     assert_eq!(code(&output), 1, "{}", stderr(&output));
     assert!(stderr(&output).contains("result.json: No space left"), "{}", stderr(&output));
     assert_eq!(stdout(&output), "old\nfill\nresult.json\n");

@@ -1,6 +1,8 @@
 //! `lat-probe export`: files, samples, and what is no result. That real readers take the formats is tested by
 //! `exports_script.py`.
 
+mod full_disk;
+
 use std::{
     fs,
     io::Write,
@@ -116,4 +118,23 @@ fn what_cannot_be_written_is_an_error() {
     assert!(refused(folder.path(), "export --to hgrm r.json --output no/x", 1).contains("no/x"));
     assert!(refused(folder.path(), "export --to hgrm r.json --point 2", 2).contains("points 1 to 1"));
     assert!(refused(folder.path(), "export --to pdf r.json", 2).contains("pdf"));
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_export_and_the_old_page() {
+    let folder = measured();
+    let binary = Path::new(env!("CARGO_BIN_EXE_lat-probe"));
+    let result = folder.path().join("r.json");
+    let result = result.to_str().unwrap();
+    for (file, arguments) in [
+        ("r.hgrm", &["export", "--to", "hgrm", result, "--output", "r.hgrm"][..]),
+        ("s.csv", &["export", "--to", "csv", result, "--output", "s.csv"]),
+        ("r.html", &["report", result, "-o", "r.html"]),
+    ] {
+        let Some(output) = full_disk::run(binary, file, arguments) else { return };
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(&format!("{file}: No space left")), "{said}");
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("old\nfill\n{file}\n"));
+    }
 }

@@ -62,7 +62,8 @@ impl SampleFormat {
         let known = if cfg!(feature = "parquet") { ".npy, .csv and .parquet" } else { ".npy and .csv" };
         let refused = |what: &str| {
             Err(Error::Usage(format!(
-                "{}: {what}; samples are stored as {known}, by the file's ending",
+                "{}: {what}; samples are stored as {known}, by the file's ending, and `lat-probe export` makes other \
+                 formats of a result",
                 path.display()
             )))
         };
