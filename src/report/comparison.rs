@@ -1,10 +1,12 @@
 //! A comparison, `lat-probe.comparison/1`: by how much each side differs from the first one, and whether to believe it.
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::{result::Tool, warning::Warning};
+use super::{read::require_schema, result::Tool, warning::Warning};
 use crate::{
+    error::{Error, Result},
     schema::added_later,
     stats::{Shift, Verdict},
     units::format_size,
@@ -14,12 +16,12 @@ use crate::{
 pub const COMPARISON_SCHEMA: &str = "lat-probe.comparison/1";
 
 /// By how much each side differs from the first one, and whether to believe it: `lat-probe compare`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = COMPARISON_SCHEMA, extend("$id" = "urn:lat-probe:comparison-1"))]
 pub struct Comparison {
     /// Name and version of this schema.
     #[schemars(extend("const" = COMPARISON_SCHEMA))]
-    pub schema: &'static str,
+    pub schema: String,
     /// The program.
     pub tool: Tool,
     /// How it was made.
@@ -44,7 +46,7 @@ pub struct Comparison {
 }
 
 /// An absolute limit.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Gate {
     /// The point.
     pub point: String,
@@ -62,11 +64,11 @@ pub struct Gate {
 }
 
 /// How a comparison was made.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Method {
     /// What is one observation: samples within a round depend on each other.
     #[schemars(extend("const" = "round"))]
-    pub unit: &'static str,
+    pub unit: String,
     /// Whether rounds were compared within blocks, which takes a drift out.
     pub in_blocks: bool,
     /// Probability that all intervals that are judged together cover what they are of.
@@ -88,7 +90,7 @@ pub struct Method {
 }
 
 /// A figure of a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Figure {
     /// Mean.
     #[serde(rename = "mean")]
@@ -129,7 +131,7 @@ impl Figure {
 }
 
 /// One side.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SideFacts {
     /// Its name.
     pub name: String,
@@ -143,7 +145,7 @@ pub struct SideFacts {
 }
 
 /// One point on all sides.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PointComparison {
     /// The engine.
     pub engine: String,
@@ -163,7 +165,7 @@ pub struct PointComparison {
 }
 
 /// One point on one side.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SidePoint {
     /// The side's name.
     pub name: String,
@@ -178,7 +180,7 @@ pub struct SidePoint {
 }
 
 /// A figure on one side, against the first one.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FigureComparison {
     /// Which one.
     pub figure: Figure,
@@ -190,7 +192,7 @@ pub struct FigureComparison {
 }
 
 /// Against the first side.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(transform = added_later(&["unresolvable_ns"]))]
 pub struct Against {
     /// The shift, positive if slower.
@@ -206,14 +208,16 @@ pub struct Against {
     #[schemars(range(min = 0))]
     pub least_effect_ns: f64,
     /// The spread of the instrument's own floor, median over rounds, ns: a shift below it is neither slower nor faster.
-    #[schemars(range(min = 0))]
+    // What is taken where an old document lacks it is no promise to readers.
+    #[serde(default)]
+    #[schemars(range(min = 0), transform = |schema: &mut Schema| drop(schema.remove("default")))]
     pub unresolvable_ns: f64,
     /// What can be said.
     pub verdict: Verdict,
 }
 
 /// A line through the shifts over a sweep of sizes, on one side against the first one.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CostComparison {
     /// The side's name.
     pub side: String,
@@ -239,7 +243,7 @@ pub struct CostComparison {
 }
 
 /// The shift of one percentile.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QuantileShift {
     /// The percentile.
     #[schemars(range(min = 0, max = 100))]
@@ -250,7 +254,7 @@ pub struct QuantileShift {
 }
 
 /// A value that is not the same on all sides.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
     /// Its place in a result.
     pub key: String,
@@ -273,6 +277,15 @@ impl PointComparison {
 }
 
 impl Comparison {
+    /// One that was stored; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the key that is missing or of another type, or the schema that it is of.
+    pub fn of(origin: &str, document: Value) -> Result<Self> {
+        require_schema(origin, &document, COMPARISON_SCHEMA)?;
+        serde_json::from_value(document).map_err(|error| Error::usage(format!("{origin}: {error}")))
+    }
+
     /// The worst of some verdicts.
     pub fn worst(verdicts: impl Iterator<Item = Verdict>) -> Option<Verdict> {
         let badness = |verdict: &Verdict| match verdict {

@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Write};
 
-use super::comparison::{Against, Comparison, CostComparison, Figure, FigureComparison, PointComparison, SidePoint};
+use super::comparison::{
+    Against, Comparison, CostComparison, Figure, FigureComparison, Gate, Method, PointComparison, SidePoint,
+};
 use crate::{
     stats::{Shift, Verdict},
     units::{format_count, format_ns, format_size},
@@ -26,19 +28,14 @@ fn write_text(text: &mut String, comparison: &Comparison) -> fmt::Result {
     for side in others {
         write!(text, ", against it {} ({})", side.name, rounds(side.rounds))?;
     }
-    let method = &comparison.method;
-    let blocks = if method.in_blocks { ", within blocks" } else { "" };
-    let together = if method.judged > 1 { format!(", {} together", method.judged) } else { String::new() };
-    // Looks at a series leave levels such as 97.5 %.
-    let level = (1000.0 * method.level).round() / 10.0;
-    writeln!(text, "\nthe unit is the round{blocks}; intervals of {level} %{together}\n")?;
+    writeln!(text, "\n{}\n", method(&comparison.method))?;
     for point in &comparison.points {
         writeln!(text, "{}", point.title())?;
         write_point(text, point)?;
         writeln!(text)?;
     }
-    for cost in &comparison.costs {
-        write_cost(text, cost)?;
+    for over_sizes in &comparison.costs {
+        writeln!(text, "cost       {}", cost(over_sizes))?;
     }
     if !others.is_empty() {
         write_differences(text, comparison)?;
@@ -46,29 +43,39 @@ fn write_text(text: &mut String, comparison: &Comparison) -> fmt::Result {
     for warning in &comparison.warnings {
         writeln!(text, "warning    {} [{}]", warning.message, warning.code)?;
     }
-    for gate in &comparison.gates {
-        let value = gate.value_ns.map_or("not supported by its samples".into(), format_ns);
-        let (limit, passed) = (format_ns(gate.limit_ns), if gate.passed { "passed" } else { "FAILED" });
-        writeln!(
-            text,
-            "gate       {passed}: {} {} is {value}, limit {limit} ({})",
-            gate.side,
-            gate.figure.name(),
-            gate.point
-        )?;
+    for held in &comparison.gates {
+        writeln!(text, "gate       {}", gate(held))?;
     }
-    let judged: Vec<_> = method.judged_figures.iter().map(|figure| figure.name()).collect();
     if let Some(verdict) = comparison.verdict {
-        writeln!(text, "verdict    {} ({}; {})", verdict.name(), judged.join(" and "), least_effect(comparison))?;
+        writeln!(text, "verdict    {} ({})", verdict.name(), basis(&comparison.method))?;
     }
     Ok(())
 }
 
-fn least_effect(comparison: &Comparison) -> String {
-    match (comparison.method.min_effect_percent, comparison.method.min_effect_ns) {
-        (Some(percent), _) => format!("effects below {percent} % do not count"),
-        (None, ns) => format!("effects below {} do not count", format_ns(ns.unwrap_or(0.0))),
-    }
+/// A limit, and how it was kept.
+pub(super) fn gate(gate: &Gate) -> String {
+    let value = gate.value_ns.map_or("not supported by its samples".into(), format_ns);
+    let (limit, passed) = (format_ns(gate.limit_ns), if gate.passed { "passed" } else { "FAILED" });
+    format!("{passed}: {} {} is {value}, limit {limit} ({})", gate.side, gate.figure.name(), gate.point)
+}
+
+/// What is one observation, and of what level the intervals are.
+pub(super) fn method(method: &Method) -> String {
+    let blocks = if method.in_blocks { ", within blocks" } else { "" };
+    let together = if method.judged > 1 { format!(", {} together", method.judged) } else { String::new() };
+    // Looks at a series leave levels such as 97.5 %.
+    let level = (1000.0 * method.level).round() / 10.0;
+    format!("the unit is the round{blocks}; intervals of {level} %{together}")
+}
+
+/// What a verdict rests on.
+pub(super) fn basis(method: &Method) -> String {
+    let judged: Vec<_> = method.judged_figures.iter().map(|figure| figure.name()).collect();
+    let least = match (method.min_effect_percent, method.min_effect_ns) {
+        (Some(percent), _) => format!("{percent} %"),
+        (None, ns) => format_ns(ns.unwrap_or(0.0)),
+    };
+    format!("{}; effects below {least} do not count", judged.join(" and "))
 }
 
 fn write_point(text: &mut String, point: &PointComparison) -> fmt::Result {
@@ -111,7 +118,10 @@ fn write_point(text: &mut String, point: &PointComparison) -> fmt::Result {
 }
 
 /// The same figure of the first side, and what it was compared with.
-fn base_of<'a>(first: &'a SidePoint, figure: &'a FigureComparison) -> Option<(&'a FigureComparison, &'a Against)> {
+pub(super) fn base_of<'a>(
+    first: &'a SidePoint,
+    figure: &'a FigureComparison,
+) -> Option<(&'a FigureComparison, &'a Against)> {
     let base = first.figures.iter().find(|base| base.figure == figure.figure)?;
     Some((base, figure.against_first.as_ref()?))
 }
@@ -120,33 +130,33 @@ fn clipped(name: &str) -> String {
     if name.chars().count() <= 10 { name.into() } else { name.chars().take(9).chain(['…']).collect() }
 }
 
-fn interval(against: &Against) -> String {
+pub(super) fn interval(against: &Against) -> String {
     match (against.shift.low_ns, against.shift.high_ns) {
         (Some(low), Some(high)) => format!("{} to {}", signed_ns(low), signed_ns(high)),
         _ => "too few rounds".into(),
     }
 }
 
-fn signed_ns(ns: f64) -> String {
+pub(super) fn signed_ns(ns: f64) -> String {
     let sign = if ns < 0.0 { "−" } else { "+" };
     format!("{sign}{}", format_ns(ns.abs()))
 }
 
-fn signed_percent(percent: f64) -> String {
+pub(super) fn signed_percent(percent: f64) -> String {
     let sign = if percent < 0.0 { "−" } else { "+" };
     format!("{sign}{:.2}", percent.abs())
 }
 
-fn write_cost(text: &mut String, cost: &CostComparison) -> fmt::Result {
+/// What of a shift over a sweep of sizes is for each command, and what for each byte.
+pub(super) fn cost(cost: &CostComparison) -> String {
     let ends = |shift: &Shift, show: fn(f64) -> String| match (shift.low_ns, shift.high_ns) {
         (Some(low), Some(high)) => format!(" ({} to {})", show(low), show(high)),
         _ => " (too few rounds for an interval)".into(),
     };
     let per_byte = |ns: f64| format!("{ns:+.4} ns");
     let (command, byte) = (&cost.per_command, &cost.per_byte);
-    writeln!(
-        text,
-        "cost       {} {}, {} over {} sizes: {}{} a command, {}{} a byte",
+    format!(
+        "{} {}, {} over {} sizes: {}{} a command, {}{} a byte",
         cost.side,
         cost.figure.name(),
         cost.engine,

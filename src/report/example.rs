@@ -21,7 +21,7 @@ pub(super) fn result() -> RunResult {
     let noise = Noise { window_ns: 0.0, gaps_over_1us: 0, max_gap_ns: 0.0, stolen_fraction: 0.0, gaps: Vec::new() };
     RunResult {
         schema: SCHEMA,
-        tool: Tool { name: "lat-probe", version: "0.1.0" },
+        tool: Tool { name: "lat-probe".into(), version: "0.1.0".into() },
         started_at: "2026-12-01T15:08:12Z".into(),
         label: Some("before".into()),
         meta: BTreeMap::new(),

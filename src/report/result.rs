@@ -57,18 +57,18 @@ pub struct RunResult {
 }
 
 /// The program.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
     /// Always lat-probe.
     #[schemars(extend("const" = env!("CARGO_PKG_NAME")))]
-    pub name: &'static str,
+    pub name: String,
     /// Its version.
-    pub version: &'static str,
+    pub version: String,
 }
 
 impl Default for Tool {
     fn default() -> Self {
-        Self { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") }
+        Self { name: env!("CARGO_PKG_NAME").into(), version: env!("CARGO_PKG_VERSION").into() }
     }
 }
 

@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{read::require_schema, result::SCHEMA, warning::Warning};
+use super::{
+    read::require_schema,
+    result::{SCHEMA, Tool},
+    warning::Warning,
+};
 use crate::{
     error::{Error, Result},
     stats::{Histogram, Interval, Summary, Window},
@@ -15,7 +19,7 @@ use crate::{
 #[derive(Debug, Deserialize)]
 pub struct Stored {
     /// The program that wrote it.
-    pub tool: StoredTool,
+    pub tool: Tool,
     /// When the run began, RFC 3339, UTC.
     pub started_at: String,
     /// `--label`.
@@ -29,13 +33,6 @@ pub struct Stored {
     /// Doubts.
     #[serde(default)]
     pub warnings: Vec<Warning>,
-}
-
-/// The program.
-#[derive(Debug, Deserialize)]
-pub struct StoredTool {
-    /// Its version.
-    pub version: String,
 }
 
 /// The machine.

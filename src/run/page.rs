@@ -9,8 +9,8 @@ use crate::{
     error::{Error, Result},
     report::{
         OutputFile,
-        comparison::COMPARISON_SCHEMA,
-        page::{Page, Shown, ShownComparison, StoredComparison, Timeline, places},
+        comparison::{COMPARISON_SCHEMA, Comparison},
+        page::{Page, Shown, ShownComparison, Timeline, places},
         read,
         result::SCHEMA,
         samples,
@@ -39,12 +39,10 @@ pub fn page(files: &[PathBuf], judging: &Judging, output: &Path) -> Result<Strin
         let document = read::parse(file, &origin)?;
         let of_schema = |schema| document["schema"] == schema;
         if of_schema(COMPARISON_SCHEMA) {
-            page.comparisons.push(ShownComparison { stored: StoredComparison::of(&origin, document)?, origin });
+            page.comparisons.push(ShownComparison { comparison: Comparison::of(&origin, document)?, origin });
         } else if of_schema(SERIES_SCHEMA) {
             let sides = Series::of(&origin, document)?.sides(&origin)?;
-            let comparison = serde_json::to_value(compare::of_sides(&sides, judging)?)
-                .map_err(|error| Error::Usage(format!("{origin}: {error}")))?;
-            page.comparisons.push(ShownComparison { stored: StoredComparison::of(&origin, comparison)?, origin });
+            page.comparisons.push(ShownComparison { comparison: compare::of_sides(&sides, judging)?, origin });
         } else {
             let stored = Stored::of(&origin, as_result(&origin, &document)?)?;
             results.push((file, document, stored));

@@ -2,7 +2,7 @@
 //! depend on each other, so thousands of them say no more about the next round than their summary does.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::rank::{normal_quantile, outside_pairs, outside_two_samples};
 
@@ -10,7 +10,7 @@ use super::rank::{normal_quantile, outside_pairs, outside_two_samples};
 const POWER: f64 = 0.8;
 
 /// A shift of one side against the other; positive is slower.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Shift {
     /// The Hodges–Lehmann estimate of the shift, ns; positive is slower.
     pub shift_ns: f64,
@@ -69,7 +69,7 @@ impl Shift {
 }
 
 /// What can be said of a shift.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Faster, by the least effect of interest or more.

@@ -16,9 +16,11 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::stored::{Stored, StoredPoint};
+use super::{
+    comparison::Comparison,
+    stored::{Stored, StoredPoint},
+};
 
-pub use comparison::StoredComparison;
 pub use timeline::Timeline;
 
 const UPLOT: &str = include_str!("uplot/uPlot.iife.min.js");
@@ -58,8 +60,8 @@ impl Shown {
 pub struct ShownComparison {
     /// Its file.
     pub origin: String,
-    /// What was read.
-    pub stored: StoredComparison,
+    /// What was read, or made of a series.
+    pub comparison: Comparison,
 }
 
 /// Everything on a page.

@@ -12,7 +12,7 @@
     if (ns == null) return "–";
     const size = Math.abs(ns);
     const [unit, name] = size < 1e3 ? [1, "ns"] : size < 1e6 ? [1e3, "µs"] : size < 1e9 ? [1e6, "ms"] : [1e9, "s"];
-    return `${Number((ns / unit).toPrecision(digits))} ${name}`;
+    return `${Number((ns / unit).toPrecision(digits))} ${name}`.replace("-", "−");
   }
   const percentile = (x) => x == null ? "–" : trimmed6(100 - 100 / x) + " %";
   const trimmed6 = (number) => String(Number(number.toFixed(6)));

@@ -143,10 +143,10 @@ pub(super) fn of_sides(sides: &[Side], judging: &Judging) -> Result<Comparison> 
         MinEffect::Ns(ns) => (None, Some(ns)),
     };
     Ok(Comparison {
-        schema: COMPARISON_SCHEMA,
+        schema: COMPARISON_SCHEMA.into(),
         tool: Tool::default(),
         method: Method {
-            unit: "round",
+            unit: "round".into(),
             in_blocks,
             level,
             judged,
