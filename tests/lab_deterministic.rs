@@ -164,8 +164,9 @@ fn the_harness_adds_no_more_than_a_stated_number_of_instructions() {
     eprintln!("{record:#}");
     for ((engine, bare, harness), (name, allowed)) in measured.into_iter().zip(ALLOWED) {
         assert_eq!(engine, name);
+        // Instructions are whole; the calibrated rate of the counter is not.
         assert!(
-            harness - bare <= allowed,
+            (harness - bare).round() <= allowed,
             "{engine}: {harness} instructions, by hand {bare}; allowed are {allowed} more"
         );
     }
